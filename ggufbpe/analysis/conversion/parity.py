@@ -26,6 +26,7 @@ from ...convert.importers.import_files import detect_format
 from ...convert.incompatibilities import NOT_ABOUT_IDS, Incompatibility
 from ...models.vocabulary import Vocabulary
 from ...tokenizer import Tokenizer
+from ..diagnose.agreement import first_difference
 from ..oracles import library_adapters
 from ..verify.fuzz import texts_for
 from ..verify.shrink import Shrinking, shrink
@@ -155,10 +156,8 @@ def _differing_tokens(ours: list[int], theirs: list[int]) -> int:
     >>> _differing_tokens([1, 2, 3, 4], [1, 9, 4])
     2
     """
-    shorter = min(len(ours), len(theirs))
-    start = next((i for i in range(shorter) if ours[i] != theirs[i]), shorter)
-    rest = shorter - start
-    end = next((i for i in range(rest) if ours[-1 - i] != theirs[-1 - i]), rest)
+    start = first_difference(ours, theirs)
+    end = first_difference(ours[start:][::-1], theirs[start:][::-1])
     return max(len(ours) - start - end, 1)
 
 

@@ -80,8 +80,7 @@ def shifts(ours: list[int], theirs: list[int]) -> Iterator[tuple[int, int]]:
 
 def text_difference(text: bytes, ours: bytes, theirs: bytes) -> dict[str, object]:
     """Where and how the decoded text differs; `ours` is `text` encoded and decoded."""
-    start = _character(ours, first_difference(ours, theirs))
-    start = min(start, _character(theirs, start))
+    start = first_other_character(ours, theirs)
     end = first_difference(ours[start:][::-1], theirs[start:][::-1])
     removed, added = ours[start : len(ours) - end], theirs[start : len(theirs) - end]
     rest = len(ours) - start - len(removed)
@@ -113,11 +112,12 @@ def text_difference(text: bytes, ours: bytes, theirs: bytes) -> dict[str, object
     }
 
 
-def _character(data: bytes, position: int) -> int:
-    """The beginning of the character at `position`."""
-    while 0 < position < len(data) and data[position] & 0xC0 == 0x80:
-        position -= 1
-    return position
+def first_other_character(ours: bytes, theirs: bytes) -> int:
+    """Where the first character that differs between two texts begins."""
+    at = first_difference(ours, theirs)
+    while at and any(len(text) > at and text[at] & 0xC0 == 0x80 for text in (ours, theirs)):
+        at -= 1
+    return at
 
 
 def shown(data: bytes) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..._util.wording import counted
 from ..diagnose.agreement import first_difference
+from ..diagnose.id_evidence import first_other_character
 from ..oracles.chat_answers import Prompt, Refused
 from ..verify.chat_comparison import COUNT, PROMPT, REFUSED_BY_US, ChatDifference, ChatExample, ChatResult
 from .terminal import one_line, visible
@@ -58,18 +59,10 @@ def both_sides(example: ChatExample) -> tuple[str, Shown, Shown]:
 
 def prompts_around(ours: bytes, theirs: bytes) -> tuple[str, Shown, Shown]:
     """The place where two prompts first differ in words, and each of them there."""
-    at = _character(ours, theirs)
+    at = first_other_character(ours, theirs)
     same = first_difference(ours[at:][::-1], theirs[at:][::-1])
     where = f"at byte {at}, of {len(ours)} and {len(theirs)}"
     return where, _around(ours, at, same), _around(theirs, at, same)
-
-
-def _character(ours: bytes, theirs: bytes) -> int:
-    """Where the first character that differs begins."""
-    at = first_difference(ours, theirs)
-    while at and any(len(text) > at and text[at] & 0xC0 == 0x80 for text in (ours, theirs)):
-        at -= 1
-    return at
 
 
 def _around(text: bytes, at: int, same: int) -> Shown:
