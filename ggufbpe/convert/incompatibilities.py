@@ -241,10 +241,13 @@ def texts_of_spaces(vocabulary: Vocabulary) -> Iterator[Incompatibility]:
         )
 
 
-def counted_tokens(texts: Sequence[str], one: str, more: str) -> str:
-    """How many tokens there are, with an example and the verb that follows."""
-    verb = one if len(texts) == 1 else more
-    return f"{counted(len(texts), 'token')}, such as {printable(unescape_spaces(texts[0]), 40)}, {verb}"
+def about_tokens(
+    name: str, texts: Sequence[str], what: str, verb: tuple[str, str] = ("is", "are")
+) -> Iterator[Incompatibility]:
+    """What holds for all of some tokens, if there are any: their number, an example, the verb, and `what`."""
+    if texts:
+        some = f"{counted(len(texts), 'token')}, such as {printable(unescape_spaces(texts[0]), 40)}"
+        yield Incompatibility(name, f"{some}, {verb[len(texts) > 1]} {what}", len(texts))
 
 
 def _some(texts: Iterable[str]) -> str:

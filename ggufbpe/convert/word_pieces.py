@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from .._util.spelling import SPACE
 from ..models.vocabulary import Vocabulary
-from .incompatibilities import Incompatibility, counted_tokens
+from .incompatibilities import Incompatibility, about_tokens
 
 GOES_ON = "##"
 
@@ -55,12 +55,7 @@ def word_pieces(vocabulary: Vocabulary) -> WordPieces:
 
 
 def _limits(vocabulary: Vocabulary, alike: list[str]) -> Iterator[Incompatibility]:
-    if alike:
-        yield Incompatibility(
-            "tokens_written_alike",
-            f"{counted_tokens(alike, 'is', 'are')} left out, since another is written the same",
-            len(alike),
-        )
+    yield from about_tokens("tokens_written_alike", alike, "left out, since another is written the same")
     if SPACE in vocabulary.token_to_id:
         yield Incompatibility(
             "beginning_alone",
@@ -68,12 +63,7 @@ def _limits(vocabulary: Vocabulary, alike: list[str]) -> Iterator[Incompatibilit
         )
     special = [vocabulary.tokens[token] for token in vocabulary.special_token_ids]
     inside = [text for text in special if text.isalnum() or text.startswith(SPACE)]
-    if inside:
-        yield Incompatibility(
-            "special_tokens_in_words",
-            f"{counted_tokens(inside, 'is', 'are')} found as pieces of words by llama.cpp only",
-            len(inside),
-        )
+    yield from about_tokens("special_tokens_in_words", inside, "found as pieces of words by llama.cpp only")
     if vocabulary.special_ids["unk"] is None:
         yield Incompatibility(
             "unknown_missing", "there is no unknown token for words that cannot be split into pieces"

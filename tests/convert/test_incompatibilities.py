@@ -99,6 +99,9 @@ def test_texts_of_spaces(flags: dict[str, Any], number: int) -> None:
     assert numbers(found) == [("texts_of_spaces", 1)] * number
 
 
-def test_counted_tokens() -> None:
-    assert incompatibilities.counted_tokens(["▁a"], "is", "are") == "1 token, such as ' a', is"
-    assert incompatibilities.counted_tokens(["a", "b"], "is", "are") == "2 tokens, such as 'a', are"
+def test_about_tokens() -> None:
+    [one] = incompatibilities.about_tokens("name", ["▁a"], "new")
+    assert one == ("name", "1 token, such as ' a', is new", 1)
+    [two] = incompatibilities.about_tokens("name", ["a", "b"], "new names", ("has", "have"))
+    assert two == ("name", "2 tokens, such as 'a', have new names", 2)
+    assert not [*incompatibilities.about_tokens("name", [], "new")]

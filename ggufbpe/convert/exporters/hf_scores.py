@@ -12,7 +12,7 @@ from ..._util.spelling import BYTE_OF, SPACE
 from ...models.spm import score_ranks
 from ...models.vocabulary import Vocabulary
 from .. import incompatibilities
-from ..incompatibilities import Incompatibility
+from ..incompatibilities import Incompatibility, about_tokens
 from ..score_merges import ScoreMerges, merges_by_scores
 from .hf_parts import HFParts, Part, byte_pair_model, replace, sequence
 
@@ -54,26 +54,20 @@ def _decoder(add_space_prefix: bool) -> Part:
 
 
 def _merging(merges: ScoreMerges) -> Iterator[Incompatibility]:
-    if merges.circular:
-        yield Incompatibility(
-            "order_of_equal_scores",
-            f"{incompatibilities.counted_tokens(merges.circular, 'is', 'are')} made of pairs of equal "
-            "score that can overlap in a "
-            "text: llama.cpp joins the leftmost first, the library always the same pair",
-            len(merges.circular),
-        )
-    if merges.unmade:
-        yield Incompatibility(
-            "tokens_without_merges",
-            f"{incompatibilities.counted_tokens(merges.unmade, 'is', 'are')} joined by llama.cpp from "
-            "characters that are not tokens, which the library has no merge for",
-            len(merges.unmade),
-        )
-    bytes_in = [left + right for left, right in merges.pairs if left in BYTE_OF or right in BYTE_OF]
-    if bytes_in:
-        yield Incompatibility(
-            "merged_byte_tokens",
-            f"{incompatibilities.counted_tokens(bytes_in, 'begins or ends', 'begin or end')} with the "
-            "text of a byte token, which the library also joins where that stands for the byte",
-            len(bytes_in),
-        )
+    yield from about_tokens(
+        "order_of_equal_scores",
+        merges.circular,
+        "made of pairs of equal score that can overlap in a text: llama.cpp joins the leftmost first, the library "
+        "always the same pair",
+    )
+    yield from about_tokens(
+        "tokens_without_merges",
+        merges.unmade,
+        "joined by llama.cpp from characters that are not tokens, which the library has no merge for",
+    )
+    yield from about_tokens(
+        "merged_byte_tokens",
+        [left + right for left, right in merges.pairs if left in BYTE_OF or right in BYTE_OF],
+        "with the text of a byte token, which the library also joins where that stands for the byte",
+        ("begins or ends", "begin or end"),
+    )

@@ -21,7 +21,7 @@ from ..._util.spelling import SPACE
 from ...models.tokenizer_model import first_attributes
 from ...models.vocabulary import NORMAL, UNUSED, USER_DEFINED, Vocabulary
 from .. import incompatibilities
-from ..incompatibilities import Incompatibility
+from ..incompatibilities import Incompatibility, about_tokens
 from ..portable_patterns import NotExpressibleError
 from .hf_parts import HFParts, replace, sequence
 
@@ -98,22 +98,17 @@ def _scores(vocabulary: Vocabulary) -> Sequence[float]:
 def _limits(vocabulary: Vocabulary) -> Iterator[Incompatibility]:
     scores, first, texts = _scores(vocabulary), first_attributes(vocabulary), vocabulary.tokens
     hidden = [texts[token] for token, kind in enumerate(first) if not kind & (NORMAL | UNUSED | USER_DEFINED)]
-    if hidden:
-        yield Incompatibility(
-            "control_tokens_in_text",
-            f"{incompatibilities.counted_tokens(hidden, 'is', 'are')} found in plain text by the library "
-            "and not by llama.cpp",
-            len(hidden),
-        )
+    what = "found in plain text by the library and not by llama.cpp"
+    yield from about_tokens("control_tokens_in_text", hidden, what)
     low = min((scores[t] for t, kind in enumerate(first) if kind & NORMAL), default=0.0)
     unused = [texts[t] for t, kind in enumerate(first) if kind & UNUSED and scores[t] < low]
-    if unused:
-        yield Incompatibility(
-            "scores_of_unused_tokens",
-            f"{incompatibilities.counted_tokens(unused, 'has', 'have')} a score below those of all normal "
-            "tokens, and get the lowest of these here: a text with one of them may become that token",
-            len(unused),
-        )
+    yield from about_tokens(
+        "scores_of_unused_tokens",
+        unused,
+        "a score below those of all normal tokens, and get the lowest of these here: a text with one of them may "
+        "become that token",
+        ("has", "have"),
+    )
     if vocabulary.special_ids["unk"] is None:
         yield Incompatibility(
             "unknown_missing", "there is no unknown token: a text that needs one is an error in the library"

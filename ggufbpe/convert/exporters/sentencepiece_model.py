@@ -20,7 +20,7 @@ from ...models.tokenizer_model import first_attributes
 from ...models.vocabulary import BYTE, CONTROL, UNKNOWN, UNUSED, USER_DEFINED, Vocabulary
 from .. import incompatibilities
 from ..export_formats import Export, json_file, require_expressible
-from ..incompatibilities import Incompatibility
+from ..incompatibilities import Incompatibility, about_tokens
 from ..portable_patterns import NotExpressibleError
 from .hf_config import ChatTemplates, tokenizer_config
 
@@ -134,13 +134,8 @@ def _limits(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Incompat
                 "setting for it; the format tokenizer.json can carry it",
             )
         unused = [text for text, kind in zip(vocabulary.tokens, kinds) if kind == TokenType.UNUSED]
-        if unused:
-            yield Incompatibility(
-                "unused_tokens",
-                f"{incompatibilities.counted_tokens(unused, 'is', 'are')} unused: llama.cpp finds them in "
-                "texts, sentencepiece does not",
-                len(unused),
-            )
+        what = "unused: llama.cpp finds them in texts, sentencepiece does not"
+        yield from about_tokens("unused_tokens", unused, what)
         yield from incompatibilities.user_defined_prefixes(vocabulary)
         yield from incompatibilities.texts_of_spaces(vocabulary)
     yield from incompatibilities.overlapping_tokens(vocabulary)
@@ -160,13 +155,8 @@ def _merged(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Incompat
 
     plain = (TokenType.NORMAL, TokenType.USER_DEFINED)
     texts = [text for text, kind in zip(vocabulary.tokens, kinds) if kind not in plain and is_made(text)]
-    if texts:
-        yield Incompatibility(
-            "merged_special_tokens",
-            f"{incompatibilities.counted_tokens(texts, 'is', 'are')} merged from plain text by llama.cpp "
-            "whatever the type, and not by sentencepiece",
-            len(texts),
-        )
+    what = "merged from plain text by llama.cpp whatever the type, and not by sentencepiece"
+    yield from about_tokens("merged_special_tokens", texts, what)
 
 
 def _beside_user_defined(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Incompatibility]:
@@ -174,10 +164,11 @@ def _beside_user_defined(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iter
     if not texts:
         return
     if vocabulary.add_space_prefix or vocabulary.remove_extra_whitespaces:
-        yield Incompatibility(
+        yield from about_tokens(
             "spaces_beside_user_defined_tokens",
-            f"{incompatibilities.counted_tokens(texts, 'parts', 'part')} a text in llama.cpp, which puts "
-            "a space before each part that is plain text; sentencepiece puts one before the whole",
-            len(texts),
+            texts,
+            "a text in llama.cpp, which puts a space before each part that is plain text; sentencepiece puts one "
+            "before the whole",
+            ("parts", "part"),
         )
     yield from incompatibilities.kept_spaces(vocabulary, "sentencepiece", UNKNOWN | CONTROL)

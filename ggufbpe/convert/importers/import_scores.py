@@ -13,7 +13,7 @@ from ..._util.spelling import BYTE_TOKENS, SPACE
 from ...gguf.constants import TokenizerKey, TokenType
 from ...models.spm import score_ranks
 from ..exporters.hf_parts import replace
-from ..incompatibilities import Incompatibility, counted_tokens
+from ..incompatibilities import Incompatibility, about_tokens
 from ..score_merges import Pair, merges_by_scores, scores_by_merges
 from .hf_document import HFDocument
 
@@ -57,26 +57,16 @@ def _scores(read: HFDocument, pairs: list[Pair]) -> tuple[list[float], list[Inco
     lowest = min(made.scores.values(), default=0.0) - 1.0
     scores = [made.scores.get(text, lowest) for text in read.tokens]
     expected = merges_by_scores(read.tokens, score_ranks(scores, len(scores)), read.ids).pairs
-    told = []
     known = set(pairs)
     others = [left + right for left, right in expected if (left, right) not in known]
-    if others:
-        told.append(
-            Incompatibility(
-                "pairs_without_merges",
-                f"{counted_tokens(others, 'is', 'are')} also the text of two tokens that the file has no merge for; "
-                "llama.cpp joins these, too",
-                len(others),
-            )
-        )
-    if made.shared and [pair for pair in expected if pair in known] != pairs:
-        told.append(
-            Incompatibility(
-                "merges_apart",
-                f"{counted_tokens(made.shared, 'has', 'have')} merges between those of others; they have one score in "
-                "llama.cpp, which joins the leftmost first",
-                len(made.shared),
-            )
+    what = "also the text of two tokens that the file has no merge for; llama.cpp joins these, too"
+    told = [*about_tokens("pairs_without_merges", others, what)]
+    if [pair for pair in expected if pair in known] != pairs:
+        told += about_tokens(
+            "merges_apart",
+            made.shared,
+            "merges between those of others; they have one score in llama.cpp, which joins the leftmost first",
+            ("has", "have"),
         )
     return scores, told
 
@@ -112,12 +102,12 @@ def _limits(read: HFDocument) -> Iterator[Incompatibility]:
                 "a space goes only before the text; llama.cpp puts one after special tokens, too",
             )
         joined = [text for text in read.tokens if text.find(SPACE, 1) > 0]
-        if part.get("split", True) and joined:
-            yield Incompatibility(
+        if part.get("split", True):
+            yield from about_tokens(
                 "splitting",
-                f"{counted_tokens(joined, 'has', 'have')} a space that is not the first character: the file splits "
-                "text before spaces, and llama.cpp does not",
-                len(joined),
+                joined,
+                "a space that is not the first character: the file splits text before spaces, and llama.cpp does not",
+                ("has", "have"),
             )
     missing = sum(name not in read.ids for name in BYTE_TOKENS)
     if missing or not read.model.get("byte_fallback"):
