@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 from ..._util.errors import printable
 from ...models.vocabulary import Vocabulary
 from ...tokenizer import Tokenizer
+from .oracle import Answer, Failure, Oracle, OracleError, check_file, not_installed, of_crash
 
 if TYPE_CHECKING:
-    from queue import SimpleQueue
-from .oracle import Answer, Failure, Oracle, OracleError, check_file, not_installed, of_crash
+    from .piped_child import PipedChild
+
+_LEAST_SECONDS = 60.0  # to open a library
 
 
 class LibraryOracle(Oracle):
@@ -23,8 +25,9 @@ class LibraryOracle(Oracle):
     def __init__(self, library: str, config: dict[str, Any], label: str, seconds: float) -> None:
         self._config = {"library": library, **config}
         self._seconds = seconds
-        self._child: _Child | None = None
-        self.name = f"{label} {self._started().version}".strip()
+        self._child: PipedChild | None
+        self._child, version = _opened(self._config, max(seconds, _LEAST_SECONDS))
+        self.name = f"{label} {version}".strip()
 
     def encode(self, texts: Sequence[bytes], add_special: bool, parse_special: bool) -> list[Answer]:
         return [self._encode(text, add_special | parse_special << 1) for text in texts]
@@ -35,19 +38,13 @@ class LibraryOracle(Oracle):
 
     def _answer(self, flags: int, data: bytes) -> bytes | Failure:
         """What the child answers to a message."""
-        child = self._started()
-        answer = child.ask(bytes([flags]) + data, self._seconds)
-        if answer[:1] == b"+":
-            return answer[1:]
-        if answer[:1] == b"-":
-            return Failure("refused", answer[1:].decode("utf-8", "replace"))
-        self._child = None
-        return child.failure(self._seconds, late=answer == b"late")
-
-    def _started(self) -> _Child:
         if self._child is None:
-            self._child = _Child(self._config, max(self._seconds, 60.0))
-        return self._child
+            self._child, _ = _opened(self._config, max(self._seconds, _LEAST_SECONDS))
+        answer = self._child.ask(bytes([flags]) + data, self._seconds)
+        if not isinstance(answer, bytes):
+            self._child = None
+            return of_crash(answer.status, self._seconds)
+        return answer[1:] if answer[:1] == b"+" else Failure("refused", answer[1:].decode("utf-8", "replace"))
 
     def close(self) -> None:
         if self._child is not None:
@@ -55,82 +52,37 @@ class LibraryOracle(Oracle):
             self._child = None
 
 
-class _Child:
-    """One process of library_child.py. Raises `OracleError` if the library cannot be used."""
+def _opened(config: dict[str, Any], seconds: float) -> tuple[PipedChild, str]:
+    """A process of library_child.py, and the version of its library. `OracleError` if the library cannot be used."""
+    import json
+    import subprocess
 
-    def __init__(self, config: dict[str, Any], seconds: float) -> None:
-        import json
-        import subprocess
-        import threading
-        from queue import SimpleQueue
+    from .piped_child import PipedChild
 
-        script = os.path.join(os.path.dirname(__file__), "library_child.py")
-        self._process = subprocess.Popen(
-            [sys.executable, script],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "TOKENIZERS_PARALLELISM": "false"},
-        )
-        self._answers: SimpleQueue[bytes] = SimpleQueue()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-        answer = self.ask(json.dumps(config).encode(), seconds)
-        if answer[:1] != b"+":
-            failure = (
-                "" if answer[:1] in b"?!" and answer else self.failure(seconds, answer == b"late").detail
-            )
-            self.end()
-            raise OracleError(_cannot_open(config, answer, failure))
-        self.version = answer[1:].decode()
-
-    def ask(self, message: bytes, seconds: float) -> bytes:
-        """The answer to a message; b"late" or b"" if there is none."""
-        from queue import Empty
-
-        stdin = self._process.stdin
-        assert stdin is not None
-        try:
-            stdin.write(len(message).to_bytes(8, "little") + message)
-            stdin.flush()
-            return self._answers.get(timeout=seconds)
-        except BrokenPipeError:
-            return b""
-        except Empty:
-            return b"late"
-
-    def failure(self, seconds: float, late: bool) -> Failure:
-        """Why a process gave no answer; it is ended."""
-        status = None if late else self._process.wait()
-        self.end()
-        return of_crash(status, seconds)
-
-    def end(self) -> None:
-        from contextlib import suppress
-
-        self._process.kill()
-        self._process.wait()
-        self._reader.join()
-        for stream in (self._process.stdin, self._process.stdout):
-            with suppress(OSError):
-                if stream is not None:
-                    stream.close()
-
-    def _read(self) -> None:
-        stdout = self._process.stdout
-        assert stdout is not None
-        while head := stdout.read(8):
-            self._answers.put(stdout.read(int.from_bytes(head, "little")))
-        self._answers.put(b"")
+    script = os.path.join(os.path.dirname(__file__), "library_child.py")
+    process = subprocess.Popen(
+        [sys.executable, script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "TOKENIZERS_PARALLELISM": "false"},
+    )
+    child = PipedChild(process)
+    answer = child.ask(json.dumps(config).encode(), seconds)
+    if not isinstance(answer, bytes):
+        crash = of_crash(answer.status, seconds).detail
+        raise OracleError(f"{config['library']} crashes when opening this: {crash}")
+    if answer[:1] != b"+":
+        child.end()
+        raise OracleError(_cannot_open(config, answer))
+    return child, answer[1:].decode()
 
 
-def _cannot_open(config: dict[str, Any], answer: bytes, failure: str) -> str:
+def _cannot_open(config: dict[str, Any], answer: bytes) -> str:
     library = config["library"]
     said = answer[1:].decode("utf-8", "replace")
     if answer[:1] == b"?":
         return not_installed(library, said)
-    if failure:
-        return f"{library} crashes when opening this: {failure}"
     if library == "tiktoken" and "file" not in config:
         known = "an encoding's name needs the network, or a file in TIKTOKEN_CACHE_DIR"
         return f"tiktoken cannot open {config['name']} ({printable(said, 200)}); {known}"

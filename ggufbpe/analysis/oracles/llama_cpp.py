@@ -11,25 +11,15 @@ import marshal
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Sequence
-from contextlib import suppress
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from .llama_cpp_child import library_in
+from .piped_child import Crash as Crash
+from .piped_child import PipedChild
 
 _ASKED_ALONE = 64  # the largest batch whose questions are asked one by one after a crash
 _PARTS = 16  # into which a larger batch is split
-
-
-class Crash(NamedTuple):
-    """llama.cpp gave no answer: its exit status, or None if it took too long."""
-
-    status: int | None
-
-    @property
-    def reason(self) -> str:
-        return "no answer in time" if self.status is None else f"ended with status {self.status}"
 
 
 class LibraryError(RuntimeError):
@@ -89,7 +79,7 @@ class LlamaCpp:
         self._arguments = [os.fspath(library), *restart]
         self._seconds = seconds
         self._show_log = show_log
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: PipedChild | None = None
         self.crashes = 0
         self.version = ""  # of the distribution, or the build of a library if it is known
         try:
@@ -137,12 +127,7 @@ class LlamaCpp:
         """End the child."""
         child, self._child = self._child, None
         if child is not None:
-            child.kill()
-            for stream in (child.stdin, child.stdout):
-                if stream is not None:
-                    with suppress(BrokenPipeError):
-                        stream.close()
-            child.wait()
+            child.end()
 
     def __enter__(self) -> LlamaCpp:
         return self
@@ -173,32 +158,14 @@ class LlamaCpp:
     def _ask(self, method: str, *arguments: Any, weight: int = 1) -> Any:
         """One round trip; a `Crash` if the child dies of it."""
         if self._child is None:
-            self._child = _start_child(self._arguments, self._show_log)
+            self._child = PipedChild(_start_child(self._arguments, self._show_log))
             if method != "open":
                 self.open(self.path)
-        child = self._child
-        assert child.stdin is not None
-        assert child.stdout is not None
-        late = threading.Event()
-
-        def end() -> None:
-            late.set()
-            child.kill()
-
-        timer = threading.Timer(max(self._seconds, weight * 0.1), end)
-        timer.start()
-        try:
-            data = marshal.dumps((method, *arguments))
-            child.stdin.write(len(data).to_bytes(8, "little") + data)
-            child.stdin.flush()
-            length = int.from_bytes(_read(child.stdout, 8), "little")
-            kind, value = marshal.loads(_read(child.stdout, length))
-        except (EOFError, BrokenPipeError):
-            status = child.wait()
-            self.close()
-            return Crash(None if late.is_set() else status)
-        finally:
-            timer.cancel()
+        answer = self._child.ask(marshal.dumps((method, *arguments)), max(self._seconds, weight * 0.1))
+        if isinstance(answer, Crash):
+            self._child = None
+            return answer
+        kind, value = marshal.loads(answer)
         if kind == "ok":
             return value
         if kind == "refused":
@@ -226,10 +193,3 @@ def _start_child(arguments: Sequence[str], show_log: bool) -> subprocess.Popen[b
         stderr=None if show_log else subprocess.DEVNULL,
         env={**os.environ, "GGML_NO_BACKTRACE": "1"},  # otherwise an abort starts a debugger
     )
-
-
-def _read(stream: IO[bytes], size: int) -> bytes:
-    data = stream.read(size)
-    if len(data) < size:
-        raise EOFError
-    return data
