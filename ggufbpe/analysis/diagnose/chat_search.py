@@ -158,13 +158,8 @@ class ChatSearch:
         if key not in self._effective:
             singles = self._rendered([self._applied(base, (change,)) for change in self._changes])
             kept = _with_effect(base, singles)
-            self._effective[key] = [
-                ChatChange(each.causes[-1], change.apply)
-                for each in kept
-                for change in self._changes
-                if change.cause.id == each.causes[-1].id
-                and change.cause.detail["change"] == each.causes[-1].detail["change"]
-            ]
+            told = [each.causes[-1] for each in kept]
+            self._effective[key] = [change for change in self._changes if change.cause in told]
             if more == 1:
                 yield from kept
                 return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -98,3 +99,13 @@ def test_a_search_that_has_no_time_left_ends(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(chat_search, "SECONDS", -1.0)
     expected = prompt(STRIPPED)
     assert search(expected).found(equal(expected)) == []
+
+
+def test_of_two_dates_the_one_that_the_prompt_was_made_on_is_told() -> None:
+    template = '{{ strftime_now("%Y-%m-%d") }}, known up to 2023-12-01. ' + BARE
+    chat = Rendering(CHAT, template, datetime(2026, 1, 15))
+    expected = TOKENIZER.chats.prompt(STRIPPED, template, datetime(2024, 7, 26))
+    found = ChatSearch(TOKENIZER, chat, expected.decode()).found(equal(expected))
+    assert [[cause.detail.get("now") for cause in each] for each, _ in found] == [
+        ["2024-07-26T00:00:00", None]
+    ]
