@@ -9,6 +9,7 @@ import os
 from array import array
 from collections.abc import Iterator, Sequence
 from itertools import product
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from ..._util.errors import GGUFError
@@ -85,8 +86,7 @@ def _flag_changes(vocabulary: Vocabulary) -> Iterator[NamedChange]:
         what = "a space is put before the text, but not after special tokens, as some tools do (legacy=false)"
         fix = "set legacy=true in the other tool: llama.cpp puts a space there as well, and has no switch for it"
         once = Cause("space_prefix", {"what": what, "theirs": "once"}, fix)
-        bare = vocabulary._replace(add_space_prefix=False)
-        yield "add_space_prefix", lambda e: e.with_cause(once, vocabulary=bare, way=SPACE_ONCE)
+        yield "add_space_prefix", _with(once, SPACE_ONCE, add_space_prefix=False)
     for choice in product((False, True), repeat=len(together)):
         if any(choice):
             yield "normalizer", _flipped(vocabulary, tuple(flag for flag, on in zip(together, choice) if on))
@@ -94,7 +94,7 @@ def _flag_changes(vocabulary: Vocabulary) -> Iterator[NamedChange]:
 
 def _flipped(vocabulary: Vocabulary, flags: tuple[str, ...]) -> EncodingChange:
     """A change that inverts all of `flags`."""
-    new = {flag: not getattr(vocabulary, flag) for flag in flags}
+    new: dict[str, Any] = {flag: not getattr(vocabulary, flag) for flag in flags}
     keys: dict[str, str | None] = {_FLAGS[flag][1]: str(value).lower() for flag, value in new.items()}
     if flags == _SET_TOGETHER[:1]:
         keys[_K.NORMALIZER_STRIP_ACCENTS] = str(vocabulary.strip_accents).lower()
@@ -140,13 +140,8 @@ def _guessed_scores(vocabulary: Vocabulary) -> Iterator[NamedChange]:
     else:
         what = "the given ids are those of a model whose scores are all the same"
         fix = "the model file of the other tool has lost its scores: convert it again"
-        yield (
-            "scores",
-            _with(
-                Cause("scores", {"what": what, "problem": "other", "theirs": "flat"}, fix),
-                scores=array("f", bytes(4 * size)),
-            ),
-        )
+        cause = Cause("scores", {"what": what, "problem": "other", "theirs": "flat"}, fix)
+        yield "scores", _with(cause, scores=array("f", bytes(4 * size)))
 
 
 def is_flat(scores: Sequence[float]) -> bool:
@@ -160,13 +155,13 @@ def _byte_changes(vocabulary: Vocabulary) -> Iterator[NamedChange]:
     if any(kind & BYTE for kind in vocabulary.attributes):
         what = "characters without a token become the unknown token, rather than the tokens of their bytes"
         cause = Cause("byte_fallback", {"what": what, "theirs": False}, fix.format("on"))
-        yield "byte_fallback", lambda e: e.with_cause(cause, way=UNKNOWN_FOR_BYTES)
+        yield "byte_fallback", _with(cause, UNKNOWN_FOR_BYTES)
         each = cause._replace(detail={**cause.detail, "what": f"{what}, one for each"})
-        yield "byte_fallback", lambda e: e.with_cause(each, way=EACH_UNKNOWN)
+        yield "byte_fallback", _with(each, EACH_UNKNOWN)
     if all(token in vocabulary.token_to_id for token in BYTE_TOKENS):
         what = "characters without a token become the tokens of their bytes, rather than the unknown token"
-        on = Cause("byte_fallback", {"what": what, "theirs": True}, fix.format("off"))
-        yield "byte_fallback", lambda e: e.with_cause(on, way=BYTES_FOR_UNKNOWN)
+        cause = Cause("byte_fallback", {"what": what, "theirs": True}, fix.format("off"))
+        yield "byte_fallback", _with(cause, BYTES_FOR_UNKNOWN)
     entry = vocabulary.pre_tokenizer
     if entry.escape_whitespaces and not vocabulary.tokenizer_model.has_charsmap:
         if tokens_with_spaces(vocabulary.tokens):
@@ -175,16 +170,9 @@ def _byte_changes(vocabulary: Vocabulary) -> Iterator[NamedChange]:
         else:
             what = "spaces are not replaced by U+2581"
             fix = "let the other tool replace spaces by U+2581 before it looks up tokens"
-        cause_of_spaces = Cause("escape_whitespaces", {"what": what, "theirs": False}, fix)
+        cause = Cause("escape_whitespaces", {"what": what, "theirs": False}, fix)
         unescaped = entry._replace(escape_whitespaces=False)
-        yield (
-            "escape_whitespaces",
-            lambda e: e.with_cause(
-                cause_of_spaces,
-                vocabulary=e.vocabulary._replace(pre_tokenizer=unescaped),
-                way=READ_AS_REFERENCE,
-            ),
-        )
+        yield "escape_whitespaces", _with(cause, READ_AS_REFERENCE, pre_tokenizer=unescaped)
 
 
 def _unknown_changes(vocabulary: Vocabulary) -> Iterator[NamedChange]:
@@ -222,10 +210,12 @@ def _of_other(field: str, vocabulary: Vocabulary, other: Vocabulary) -> Encoding
     return _with(cause, **{field: getattr(other, field)})
 
 
-def _with(cause: Cause, **fields: object) -> EncodingChange:
+def _with(cause: Cause, way: str = "", **fields: object) -> EncodingChange:
+    """A change of fields of the vocabulary, and of the way in which words become ids if one is given."""
+
     def change(encoding: Encoding) -> Encoding:
         changed = encoding.vocabulary._replace(**fields)  # type: ignore[arg-type]
-        return encoding.with_cause(cause, vocabulary=changed)
+        return encoding.with_cause(cause, vocabulary=changed, way=way or encoding.way)
 
     return change
 

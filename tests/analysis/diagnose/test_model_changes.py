@@ -1,4 +1,4 @@
-"""The file read as other tokenizer models."""
+"""What may differ in models without a pre-tokenizer, and the file read as other tokenizer models."""
 
 from __future__ import annotations
 
@@ -6,9 +6,21 @@ from pathlib import Path
 
 import pytest
 from real_vocabularies import cached
+from reference import write_metadata
+from small_models import scored_keys
 
 from ggufbpe import Tokenizer, fix
-from ggufbpe.analysis.diagnose.model_changes import other_models
+from ggufbpe.analysis.diagnose.encoding_changes import Encoding
+from ggufbpe.analysis.diagnose.model_changes import model_changes, other_models
+from ggufbpe.analysis.diagnose.variants import SPACE_ONCE
+
+
+def test_a_space_that_is_put_once_leaves_another_change_as_it_is(tmp_path: Path) -> None:
+    vocabulary = Tokenizer.from_gguf(write_metadata(tmp_path / "model.gguf", scored_keys(["a"]))).vocabulary
+    other = Encoding(vocabulary._replace(remove_extra_whitespaces=True), True)
+    made = [change(other) for _, change in model_changes(vocabulary, [])]
+    [once] = [each for each in made if each.way == SPACE_ONCE]
+    assert once.vocabulary == other.vocabulary._replace(add_space_prefix=False)
 
 
 @pytest.mark.slow
