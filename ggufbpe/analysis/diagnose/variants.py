@@ -226,8 +226,7 @@ class SpacedTokenizer(Tokenizer):
 
 
 class Fallback:
-    """A `TextModel` (models/tokenizer_model.py) around another one that encodes characters without a "
-    "token in its own way."""
+    """A `TextModel` around another one that encodes characters without a token in its own way."""
 
     def __init__(self, plain_text: TextModel, vocabulary: Vocabulary, way: str) -> None:
         self._plain_text = plain_text

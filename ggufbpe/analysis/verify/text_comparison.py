@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from functools import lru_cache
+from itertools import groupby
 from typing import NamedTuple
 
 from ..._util.progress import OnProgress, Progress
@@ -183,13 +184,11 @@ class Comparing:
 
         If there is a special token on either side, only special tokens matter.
         """
-        shapes: list[str] = []
-        for token, piece in side:
-            shape = "text" if special and token not in self._special else self._shape_of(token, piece)
-            if not shapes or shapes[-1].removesuffix("+") != shape:
-                shapes.append(shape)
-            elif shape != "text" and not shapes[-1].endswith("+"):
-                shapes[-1] += "+"
+        each = (
+            "text" if special and token not in self._special else self._shape_of(token, piece)
+            for token, piece in side
+        )
+        shapes = [shape + "+" * (shape != "text" and len(list(same)) > 1) for shape, same in groupby(each)]
         if special and len(shapes) > 1:
             shapes = [shape for shape in shapes if shape != "text"]
         return "|".join(shapes[:8] + ["…"] * (len(shapes) > 8)) or "nothing"
@@ -203,12 +202,8 @@ class Comparing:
             text = piece.decode()
         except UnicodeDecodeError:
             return "bytes"
-        found: list[str] = []
-        for char in text[:40]:
-            letter = char if char in " \n\r\t'" else class_of(ord(char))
-            if not found or found[-1] != letter:
-                found.append(letter)
-        return "".join(found)
+        letters = (char if char in " \n\r\t'" else class_of(ord(char)) for char in text[:40])
+        return "".join(letter for letter, _ in groupby(letters))
 
 
 def example_of(text: ComparedText, comparison: AlignedRows, number: int) -> DifferenceExample:

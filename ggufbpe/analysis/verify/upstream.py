@@ -89,9 +89,7 @@ def repositories(file: GGUFFile) -> list[tuple[HubName, str]]:
     """The repositories on the hub that the metadata names, each once with its key, the most likely first."""
     keys = [key for key in file if _KEYS.fullmatch(key)]
     found: dict[HubName, str] = {}
-    for key in sorted(
-        keys, key=lambda key: next(n for n, start in enumerate(_ORDER) if key.startswith(start))
-    ):
+    for key in sorted(keys, key=lambda key: [not key.startswith(start) for start in _ORDER]):
         value = file[key]
         if not isinstance(value, str):
             continue

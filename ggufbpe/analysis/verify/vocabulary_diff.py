@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from binascii import crc32
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice, pairwise
+from itertools import accumulate, chain, islice, pairwise
 from typing import Any, NamedTuple
 
 from ..._util.errors import printable
@@ -324,7 +324,7 @@ def _parted(
     """For each text, the first stretch that the two split differently, between word boundaries of both."""
     for text in texts:
         rows = [splitter(entry).words(_as_split(entry, text)) for entry in (one, other)]
-        edges = [{0, *_ends(words)} for words in rows]
+        edges = [{0, *accumulate(map(len, words))} for words in rows]
         common = sorted(edges[0] & edges[1])
         for start, end in pairwise(common):
             inside = [[e for e in sorted(own) if start < e <= end] for own in edges]
@@ -336,10 +336,3 @@ def _parted(
 
 def _as_split(entry: PreTokenizer, text: str) -> str:
     return escape_spaces(text) if entry.escape_whitespaces else text
-
-
-def _ends(words: list[str]) -> Iterator[int]:
-    end = 0
-    for word in words:
-        end += len(word)
-        yield end

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from difflib import SequenceMatcher
+from itertools import pairwise
 
 from ...._util.errors import printable
 from ..chat_markers import markers_of_prompt
@@ -240,12 +241,9 @@ def _growth(probes: Probes) -> Iterator[_Told]:
                 yield "template_runaway", f"It fails for a chat of many {what}, but not of few."
             continue
         for number, name in enumerate(("work", "prompt")):
-            first, second = _increases([each[number] for each in known])
+            costs_of_name = [each[number] for each in known]
+            first, second = (after - before for before, after in pairwise(costs_of_name))
             if second > _LEAST_GROWTH and second > _STEEP * first:
                 more = second / max(first, 1)
                 yield "steep_growth", f"For twice the {what}, the {name} grows {more:.1f} times as much."
                 break
-
-
-def _increases(costs: Sequence[int]) -> tuple[int, int]:
-    return costs[1] - costs[0], costs[2] - costs[1]

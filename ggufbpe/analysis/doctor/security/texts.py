@@ -95,7 +95,7 @@ class NearestTemplate(NamedTuple):
 def texts(source: TemplateSource) -> Iterator[Finding]:
     """Findings about what the template writes itself."""
     for position, sentence in _sentences(source):
-        if (match := INSTRUCTION.search(sentence)) and not (_is_quoted(match[0]) and is_known(sentence)):
+        if (match := INSTRUCTION.search(sentence)) and not (match[0] in _known_text() and is_known(sentence)):
             yield template_finding(
                 source, "hidden_instruction", position, f"It says {_around(sentence, match)}."
             )
@@ -217,11 +217,6 @@ _UNKNOWN_SHARE = 0.34
 def _known_text() -> str:
     """All of llama.cpp's templates with single spaces."""
     return _SPACES.sub(" ", " ".join(_ESCAPE.sub(" ", known.source) for known in known_templates().values()))
-
-
-def _is_quoted(text: str) -> bool:
-    """Whether one of llama.cpp's templates has a text literally."""
-    return text in _known_text()
 
 
 _BLOCK_END = re.compile(r"[%}]\}|\{[%{]|\n")
