@@ -216,8 +216,8 @@ def _kind(attribute: int) -> str:
 
 def _unsupported_facts(file: GGUFFile) -> Facts:
     """The metadata of an unsupported tokenizer, with nothing added."""
-    tokens = _tokens(file)
-    kinds = Counter(_array(file, TokenizerKey.TOKEN_TYPE))
+    tokens = _array(file, TokenizerKey.LIST, GGUFValueType.STRING)
+    kinds = Counter(_array(file, TokenizerKey.TOKEN_TYPE, GGUFValueType.INT32))
     names = {int(kind): kind.name.lower().replace("_", "-") for kind in TokenType}
     sizes: Facts = {"tokens": len(tokens)}
     if TokenizerKey.MERGES in file:
@@ -237,15 +237,10 @@ def _unsupported_facts(file: GGUFFile) -> Facts:
 _PREFIX = "tokenizer.ggml."
 
 
-def _tokens(file: GGUFFile) -> list[str]:
-    key = TokenizerKey.LIST
-    is_list = key in file and file.element_type(key) is GGUFValueType.STRING
-    return [str(token) for token in file[key]] if is_list else []  # type: ignore[union-attr]
-
-
-def _array(file: GGUFFile, key: str) -> list[int]:
-    is_list = key in file and file.element_type(key) is GGUFValueType.INT32
-    return [int(number) for number in file[key]] if is_list else []  # type: ignore[union-attr]
+def _array(file: GGUFFile, key: str, element: GGUFValueType) -> list[Any]:
+    """The elements of an array of the type that its key has; none if there is no such array."""
+    is_array = key in file and file.element_type(key) is element
+    return list(file[key]) if is_array else []  # type: ignore[arg-type]
 
 
 def _tokenizer_metadata(file: GGUFFile) -> Facts:
