@@ -1,9 +1,8 @@
 """Predicts where the metadata of a remote file ends as it arrives, so that the next range is requested in time.
 
-The next strings of an array are likely as long as those so far, plus what the mean grew by each time their number
-doubled: tokens and merges are stored in the order in which they were learned. The tokens' companions follow: a type
-for each, and depending on the tokenizer model a score for each, or merges. A merge is a token with a space in it, so
-the length of either array predicts the other's. The tensor infos come last.
+The next strings of an array are likely as long as those so far. The tokens' companions follow: a type for each, and
+depending on the tokenizer model a score for each, or merges. A merge is a token with a space in it, so the length of
+either array predicts the other's. The tensor infos come last.
 
 All of this is a guess on the low side; bytes that turn out to be missing are requested later.
 """
@@ -12,7 +11,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import cache
-from math import log2
 
 from ..._util.errors import CorruptMetadataError, TruncatedFileError
 from ...gguf.constants import GGUFValueType, TokenizerKey
@@ -32,7 +30,6 @@ _INFO = 48  # bytes of a tensor info; most have some more
 _MOST_INFOS = 1 << 20  # bytes of all of them that are relied on
 # The shares of predictions that are relied on, chosen on 19 real vocabularies.
 _OF_STRINGS = 0.8  # from the strings of the same array, without their lengths
-_MOST_GROWTH = 1.0  # bytes of mean length for each doubling
 _OF_COMPANION = 0.98  # from the other array, of tokens or merges
 
 
@@ -42,21 +39,17 @@ class ArrivingFile(GGUFFile):
     def __init__(self, path: str | Source, stream: RangeStream) -> None:
         """`path` is what errors call it."""
         self._stream = stream
-        self._growing = ""  # the array that is walked
-        self._half = self._mark = (0, 0)  # strings of it, and their bytes
         super().__init__(path, stream)
 
     def coming(self, key: str, count: int, done: int, data: int, position: int, sure: int) -> None:
         """Request what is certain to follow, and what is likely, once what has arrived has been walked."""
-        if done < count:
-            self._note(key, done, position - data)
         if self._stream.received - position > _LOOKED_AT:
             return
         likely = sure
         if done < count:
             likely = max(self._by_companion(key, count, done, data), sure)
             if likely == sure:
-                letters = (position - data) / done - _LENGTH + self._growth() * log2(count / done)
+                letters = (position - data) / done - _LENGTH
                 likely = position + int((count - done) * (_LENGTH + _OF_STRINGS * letters))
         infos = min(self.tensor_count * _INFO, _MOST_INFOS)
         self._expect(sure, likely + self._after(key, count, likely - data) + infos)
@@ -72,22 +65,6 @@ class ArrivingFile(GGUFFile):
                     self._expect(end, end + min(left, _MOST_INFOS))
             return end
         return min(end + LONGEST_INFO + LONGEST_NAME, self.size)
-
-    def _note(self, key: str, done: int, size: int) -> None:
-        """Note the array's length, and keep what it was at half the number of strings or fewer."""
-        if key != self._growing:
-            self._growing = key
-            self._half = self._mark = (0, 0)
-        if done >= 2 * self._mark[0]:
-            self._half, self._mark = self._mark, (done, size)
-
-    def _growth(self) -> float:
-        """The growth of the mean length, in bytes, at the last doubling of the number of strings."""
-        (before, bytes_before), (done, size) = self._half, self._mark
-        if not before:
-            return 0.0
-        growth = (size / done - bytes_before / before) / log2(done / before)
-        return min(max(growth, 0.0), _MOST_GROWTH)
 
     def _by_companion(self, key: str, count: int, done: int, data: int) -> int:
         """The end of the tokens or merges, predicted from the other of the two; 0 if that has not been seen.
