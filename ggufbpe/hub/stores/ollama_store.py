@@ -87,7 +87,6 @@ class OllamaLayers(NamedTuple):
     template: str | None = None
     system: str = ""
     messages: list[Any] = []  # noqa: RUF012 - never changed
-    params: dict[str, Any] = {}  # noqa: RUF012
 
 
 def ollama_layers(name: str) -> OllamaLayers | None:
@@ -106,8 +105,6 @@ def ollama_layers(name: str) -> OllamaLayers | None:
             layers = layers._replace(template=_text(folder, layer, path))
         elif kind == _LAYER + "system":
             layers = layers._replace(system=_text(folder, layer, path))
-        elif kind == _LAYER + "params":
-            layers = layers._replace(params=_object(folder, layer, path))
         elif kind == _LAYER + "messages":
             messages = bounded_json(_blob(folder, layer, path))
             layers = layers._replace(messages=messages if isinstance(messages, list) else [])
