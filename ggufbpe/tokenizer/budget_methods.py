@@ -17,6 +17,7 @@ from .engine import Text
 from .split_points import SplitPoints
 
 if TYPE_CHECKING:
+    from ..models.vocabulary import Vocabulary
     from . import Tokenizer
     from .boundaries import Boundaries, KeepSeparator
     from .truncation import CutAt, Side
@@ -228,25 +229,33 @@ class BudgetMethods:
         entry = tokenizer.vocabulary.pre_tokenizer
         # Such tokens are decoded by GPT-2's alphabet of bytes, but the text is not written in it.
         has_other_bytes = model.has_pre_tokenizer and not entry.byte_encode and not entry.escape_whitespaces
-        if model.begins_words:
-            lengths = _lengths_in_words(tokenizer.vocabulary.tokens)
-        elif model.changes_text or entry.prepend_space or has_other_bytes:
-            return b""
-        else:
-            lengths = piece_lengths(tokenizer.vocabulary)
         unknown = tokenizer.unk_id
+        if model.begins_words:
+            return _lengths_in_words(tokenizer.vocabulary, unknown).tobytes()
+        if model.changes_text or entry.prepend_space or has_other_bytes:
+            return b""
+        lengths = piece_lengths(tokenizer.vocabulary)
         if unknown is not None and 0 <= unknown < len(lengths):
             lengths[unknown] = -1
         return lengths.tobytes()
 
 
-def _lengths_in_words(tokens: Sequence[str]) -> array[int]:
-    """The bytes of tokens without the U+2581 that begins them, and `BEGINS_WORD` where one does."""
+def _lengths_in_words(vocabulary: Vocabulary, unknown: int | None) -> array[int]:
+    """The bytes of tokens without the U+2581 that begins them, and `BEGINS_WORD` where it does.
+
+    `BEGINS_WORD` is also set for tokens that may stand alone whatever they begin with: the unknown and special ones.
+    """
     from .boundaries import BEGINS_WORD
 
     added = BEGINS_WORD - len(SPACE.encode())
-    sizes = map(len, map(str.encode, tokens))
-    return array("i", [size + added * text.startswith(SPACE) for text, size in zip(tokens, sizes)])
+    sizes = map(len, map(str.encode, vocabulary.tokens))
+    lengths = array(
+        "i", [size + added * text.startswith(SPACE) for text, size in zip(vocabulary.tokens, sizes)]
+    )
+    for token in {*vocabulary.special_token_ids, unknown}:
+        if token is not None and 0 <= token < len(lengths):
+            lengths[token] |= BEGINS_WORD
+    return lengths
 
 
 def check_overlap(size: int, overlap: int) -> tuple[int, int]:

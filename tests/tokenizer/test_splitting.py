@@ -268,6 +268,21 @@ def test_words_may_begin_with_a_token_of_their_own(text: str) -> None:
         assert all(native.fits((200 * text)[start:end], size) for start, end in spans)
 
 
+@pytest.mark.parametrize("unknown", [None, 0, 2, 4])
+@pytest.mark.parametrize(
+    "text", ["ab éb. ", "\x01ÉB\u0301b \u0301 ab\n", "x [SEP]ab中。b\u200b ", "Ⱥa İb ♥b\x01 "]
+)
+def test_words_whose_characters_are_changed(text: str, unknown: int | None) -> None:
+    """Accents and control characters are dropped, and the unknown token may be one that begins other words."""
+    tokens = ["[UNK]", "▁", "▁a", "a", "b", "▁b", "e", "▁e", ".", "▁.", "中", "▁中", "▁i", "[SEP]"]
+    kinds = {"[UNK]": UNKNOWN, "[SEP]": USER_DEFINED}
+    vocabulary = make_vocabulary(tokens, attributes=kinds, model="bert", special_ids={"unk": unknown})
+    native, reference = Tokenizer(vocabulary, "native"), Tokenizer(vocabulary, "reference")
+    for size, overlap in ((1, 0), (4, 2), (25, 3)):
+        given: Any = (90 * text, size, overlap, "token")
+        assert native.split(*given) == reference.split(*given)
+
+
 @pytest.mark.parametrize("boundaries", ["sentence", "word", "token"])
 def test_special_tokens_may_begin_with_a_space(boundaries: Any) -> None:
     """A part may begin within one: then its text is not special."""

@@ -150,6 +150,7 @@ void Encoder::add(const std::vector<int32_t> &tokens, const EncodeOptions &optio
 void Encoder::encode_part(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const {
     if (part.token >= 0) {
         ids.push(part.token);
+        if (WordStarts *const starts = ids.word_starts()) starts->add(part.data);
     } else {
         model_->encode(part, scratch, ids, poll);
     }

@@ -100,9 +100,8 @@ public:
     // that throws NotDivisible; may return it whole, which never does. Each may be encoded once.
     virtual void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const = 0;
 
-    // Of a model that cuts texts into words without the white space between them (WordPiece): whether a character is such
-    // white space, or its bytes are those of tokens wherever it stands in a word.
-    virtual bool keeps_in_words(uint32_t) const { return false; }
+    // Of a model that gives `Sink::word_starts`: adds the spans of a word's ids.
+    virtual void append_word_spans(const unsigned char *, size_t, const int32_t *, size_t, Spans &, Pace &) const {}
 
     // Whether the byte of a space is not a space's overlong form to this model, so that the form must be kept.
     virtual bool keeps_overlong_spaces() const { return false; }

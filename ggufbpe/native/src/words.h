@@ -22,25 +22,22 @@ struct Words {
     }
 };
 
-// Where the words of a text begin.
+// Where the words of a text begin that have ids, one after the other; a special token counts as one.
 struct WordStarts {
+    struct Rewritten {
+        size_t word, end;
+    };
+
     const unsigned char *text = nullptr;
     LargeVector<size_t> places;
-    size_t bytes = 0;  // of all words
+    LargeVector<Rewritten> rewritten;  // those whose tokens may stand for other bytes than theirs, and where they end
 
     void clear(const unsigned char *of_text) {
         text = of_text;
         places.clear();
-        bytes = 0;
+        rewritten.clear();
     }
-    void add(const Words &words) {
-        const size_t known = places.size();
-        places.resize(known + words.count);
-        for (size_t i = 0; i < words.count; ++i) {
-            places[known + i] = static_cast<size_t>(words.starts[i] - text);
-            bytes += words.sizes[i];
-        }
-    }
+    void add(const unsigned char *start) { places.push_back(static_cast<size_t>(start - text)); }
 };
 
 }  // namespace ggufbpe

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "tokenizer/byte_set.h"
 #include "tokenizer/sorted_places.h"
 #include "utf8.h"
 
@@ -25,22 +24,21 @@ TokenStarts::TokenStarts(const Encoder &encoder, const SplitPoints &places, cons
       parse_special_(parse_special),
       poll_(poll),
       pace_(poll),
-      unchanged_(encoder.model()),
       is_utf8_(text.is_valid || (lengths.size && is_utf8(text.data, text.size, poll))) {}
 
 size_t TokenStarts::before(size_t place) {
     auto &known = known_[place % std::size(known_)];
     if (known.place == place) return known.number;
     while (encoded_ < place && encode_next()) {}
-    const size_t *const starts = starts_.data() + unused_;
-    const size_t first = forgotten_ + unused_, count = starts_.size() - unused_;
+    const size_t *const starts = starts_.data();
+    const size_t count = starts_.size();
     const auto distance = [&](size_t number) {
-        if (number < first || number >= first + count) return SIZE_MAX;
-        const size_t start = starts[number - first];
+        if (number < forgotten_ || number >= forgotten_ + count) return SIZE_MAX;
+        const size_t start = starts[number - forgotten_];
         return start < place ? place - start : start - place;
     };
     size_t &near = near_[distance(near_[1]) < distance(near_[0])];
-    near = first + first_from(starts, count, place, std::min(near < first ? 0 : near - first, count));
+    near = forgotten_ + first_from(starts, count, place, std::min(near < forgotten_ ? 0 : near - forgotten_, count));
     known = {place, near};
     return near;
 }
@@ -48,12 +46,10 @@ size_t TokenStarts::before(size_t place) {
 size_t TokenStarts::operator[](size_t number) {
     while (number >= forgotten_ + starts_.size() && encode_next()) {}
     if (number >= forgotten_ + starts_.size()) return text_.size;
-    if (number < forgotten_ + unused_) return 0;
+    if (number < forgotten_) return 0;
     near_[1] = number;
     return starts_[number - forgotten_];
 }
-
-void TokenStarts::forget_before(size_t place) { unused_ = before(place) - forgotten_; }
 
 // ---- blocks ----
 
@@ -61,10 +57,10 @@ void TokenStarts::forget_before(size_t place) { unused_ = before(place) - forgot
 bool TokenStarts::encode_next() {
     const size_t from = encoded_;
     if (from >= text_.size) return false;
-    if (unused_ > starts_.size() / 2) {
-        starts_.erase(starts_.begin(), starts_.begin() + static_cast<std::ptrdiff_t>(unused_));
-        forgotten_ += unused_;
-        unused_ = 0;
+    const auto needed = std::lower_bound(starts_.begin(), starts_.end(), needed_from_);
+    if (needed - starts_.begin() > starts_.end() - needed) {
+        forgotten_ += static_cast<size_t>(needed - starts_.begin());
+        starts_.erase(starts_.begin(), needed);
     }
     size_t end = end_of_block(from, BLOCK);
     const bool may_add_up = ends_before_changes(from, end);
@@ -102,89 +98,92 @@ size_t TokenStarts::next_place(size_t from) {
 }
 
 // Whether no token of a block can stand for more bytes than it has in the text. Where some stand for more (a space that is put
-// behind a special token, U+FFFD for an undecodable byte) and some for less, the lengths of all may add up by chance. So where
-// the model changes a character, or there is a special token, `end` is brought forward: before that, or else soon behind it.
+// behind a special token, U+FFFD for an undecodable byte) and some for less, the lengths of all may add up by chance. So `end`
+// is brought forward: before a special token, or else soon behind it. Between words, nothing needs to add up.
 bool TokenStarts::ends_before_changes(size_t from, size_t &end) {
     constexpr size_t SHORT = 128, NEAR_BY = 256;
     if (!lengths_.size || !is_utf8_) return false;
     const SplitPointRules &rules = places_.rules();
-    if (!rules.strips && !rules.is_kept_behind && !lengths_.are_of_words) return true;
-    const auto unchanged_length = [&](size_t at, size_t size) {
-        const auto special = SplitPoints::first_special(special_, at);
-        if (special != special_.end()) size = std::min(size, special->first - at);
-        return lengths_.are_of_words ? unchanged_.length(text_.data + at, size, pace_) : size;
-    };
-    const size_t other = from + unchanged_length(from, end - from);
-    if (other == end) return true;
+    if (lengths_.are_of_words || (!rules.strips && !rules.is_kept_behind)) return true;
+    auto special = SplitPoints::first_special(special_, from);
+    if (special == special_.end() || special->first >= end) return true;
+    const size_t other = special->first;
     for (size_t at = other; at > from + SHORT && other - at < NEAR_BY; --at) {
         pace_.count(Pace::LOOKUP);
         if (!places_.is_place(text_.data, text_.size, at, special_, poll_)) continue;
         end = at;
         return true;
     }
-    size_t at = other;  // behind what is changed, as soon as nothing is for a while
-    while (at < end) {
-        const auto special = SplitPoints::first_special(special_, at);
-        at = special != special_.end() && special->first == at ? special->second : at + 1;
-        const auto to_character = [&](size_t place) {
-            while (place < end && (text_.data[place] & 0xC0) == 0x80) ++place;
-            return std::min(place, end);
-        };
-        at = to_character(at);
-        const size_t size = to_character(at + SHORT) - at, ahead = unchanged_length(at, size);
-        if (ahead == size) break;
-        at += ahead;
-    }
+    size_t at = special->second;  // behind the special tokens, as soon as there is none for a while
+    while (++special != special_.end() && special->first < at + SHORT) at = special->second;
     if (at < end) end = std::min(end, next_place(at));
     return false;
 }
 
-// Both give false if the tokens do not stand for the text from `from` on, and then add nothing.
+// Gives false if the tokens do not stand for the text from `from` to `end`, and then adds nothing.
 bool TokenStarts::add_by_length(const Ids &ids, size_t from, size_t end) {
-    return add(ids, end - from, [&](const int32_t *some, size_t count, size_t *to, uint64_t at) {
-        for (size_t i = 0; i < count; ++i) {
-            to[i] = from + static_cast<size_t>(at);
-            at += lengths_.of(some[i]);
+    if (end - from > INT32_MAX) return false;  // one unknown length is too much
+    const size_t known = starts_.size();
+    starts_.resize(known + ids.size());
+    size_t *const to = starts_.data() + known;
+    uint64_t at = from;
+    in_pieces(ids.size(), poll_, [&](size_t first, size_t stop) {
+        for (size_t i = first; i < stop; ++i) {
+            to[i] = static_cast<size_t>(at);
+            at += lengths_.of(ids.data()[i]);
         }
-        return at;
     });
+    if (at != end) starts_.resize(known);
+    return at == end;
 }
 
+// Gives false if it is not certain which tokens begin words, and then adds nothing. The first token of each word is marked, or is
+// the unknown one, so there are at least as many marked ones as words; if there are as many, these are they.
 bool TokenStarts::add_by_word(const Ids &ids, size_t from) {
-    const size_t words = words_.places.size();
+    if (ids.size() > UINT32_MAX) return false;
+    const size_t words = words_.places.size(), known = starts_.size();
     words_.places.resize(std::max(words, ids.size()));  // so that there is one for each token that may begin a word
+    first_tokens_.resize(ids.size() + 1);
     const size_t *const word_starts = words_.places.data();
-    const size_t known = starts_.size();
+    uint32_t *const first_tokens = first_tokens_.data();
+    starts_.resize(known + ids.size());
+    size_t *const to = starts_.data() + known;
     size_t next = 0, between = from;  // the words that have begun; how far the text is ahead of the bytes of tokens
-    const bool add_up = add(ids, words_.bytes, [&](const int32_t *some, size_t count, size_t *to, uint64_t at) {
+    uint64_t at = 0;
+    in_pieces(ids.size(), poll_, [&](size_t first, size_t stop) {
         const LengthArray lengths = lengths_;  // in registers
-        for (size_t i = 0; i < count; ++i) {
-            const uint32_t length = lengths.of(some[i]);
+        for (size_t i = first; i < stop; ++i) {
+            const uint32_t length = lengths.of(ids.data()[i]);
             const size_t begins = length / LengthArray::BEGINS_WORD & 1;
             // Which tokens begin words is unpredictable. Compilers make a branch of a choice, but not of masks.
             between = ((from + word_starts[next] - at) & (0 - begins)) | (between & (begins - 1));
+            first_tokens[next] = static_cast<uint32_t>(i);  // of a word that has not begun, until it does
             next += begins;
             to[i] = between + at;
             at += length & ~LengthArray::BEGINS_WORD;
         }
-        return at;
     });
-    if (add_up && next != words) starts_.resize(known);
-    return add_up && next == words;
+    if (next != words) {
+        starts_.resize(known);
+        return false;
+    }
+    first_tokens[words] = static_cast<uint32_t>(ids.size());
+    correct_rewritten_words(ids, from, to);
+    return true;
 }
 
-// Adds the starts that write() gives for some ids at a time; `size` bytes is what their lengths must add up to.
-template <typename Write>
-bool TokenStarts::add(const Ids &ids, size_t size, Write write) {
-    if (size > INT32_MAX) return false;  // one unknown length is too much
-    const size_t count = starts_.size();
-    starts_.resize(count + ids.size());
-    uint64_t at = 0;
-    in_pieces(ids.size(), poll_, [&](size_t first, size_t stop) {
-        at = write(ids.data() + first, stop - first, starts_.data() + count + first, at);
-    });
-    if (at != size) starts_.resize(count);
-    return at == size;
+// Corrects `to`, where tokens begin, in words whose tokens may stand for other bytes. The first one of each word is right.
+void TokenStarts::correct_rewritten_words(const Ids &ids, size_t from, size_t *to) {
+    for (const WordStarts::Rewritten &word : words_.rewritten) {
+        const size_t first = first_tokens_[word.word], count = first_tokens_[word.word + 1] - first;
+        pace_.count(1);
+        if (count == 1) continue;
+        const unsigned char *const start = text_.data + to[first];
+        spans_.clear();
+        spans_.origin = text_.data;
+        encoder_.model().append_word_spans(start, from + word.end - to[first], ids.data() + first, count, spans_, pace_);
+        for (size_t i = 0; i < count; ++i) to[first + i] = static_cast<size_t>(spans_.data()[i].start);
+    }
 }
 
 void TokenStarts::add_by_span(const Text &block, const EncodeOptions &options) {
@@ -192,12 +191,15 @@ void TokenStarts::add_by_span(const Text &block, const EncodeOptions &options) {
     ids_.clear();
     spans_.clear();
     encoder_.encode_with_spans(block, options, ids_, spans_, poll_);
+    const size_t known = starts_.size();
+    starts_.resize(known + spans_.size());
     size_t furthest = 0;
-    for (size_t i = 0; i < spans_.size(); ++i) {
-        pace_.count(1);
-        furthest = std::max(furthest, static_cast<size_t>(std::max<int64_t>(spans_.data()[i].start, 0)));
-        starts_.push_back(from + furthest);
-    }
+    in_pieces(spans_.size(), poll_, [&](size_t first, size_t stop) {
+        for (size_t i = first; i < stop; ++i) {
+            furthest = std::max(furthest, static_cast<size_t>(std::max<int64_t>(spans_.data()[i].start, 0)));
+            starts_[known + i] = from + furthest;
+        }
+    });
 }
 
 }  // namespace ggufbpe

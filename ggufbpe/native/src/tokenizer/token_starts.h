@@ -17,7 +17,6 @@
 #include "memory.h"
 #include "poll.h"
 #include "tokenizer/split_points.h"
-#include "tokenizer/unchanged_text.h"
 
 namespace ggufbpe {
 
@@ -25,8 +24,8 @@ namespace ggufbpe {
 struct LengthArray {
     const int32_t *data = nullptr;
     size_t size = 0;
-    // The model drops white space between words; BEGINS_WORD is set for tokens that begin one. Lengths are those in text that
-    // is not changed otherwise.
+    // The model drops white space between words; BEGINS_WORD is set for tokens that begin one, and for unknown and special
+    // ones. Lengths are those in text that is not changed otherwise.
     bool are_of_words = false;
 
     static constexpr uint32_t BEGINS_WORD = 1u << 30;
@@ -50,7 +49,7 @@ public:
     // Where a token begins, by its number; the size of the text if there are fewer, and 0 if that was forgotten.
     size_t operator[](size_t number);
 
-    void forget_before(size_t place);
+    void forget_before(size_t place) { needed_from_ = place; }
 
 private:
     bool encode_next();
@@ -59,8 +58,7 @@ private:
     bool ends_before_changes(size_t from, size_t &end);
     bool add_by_length(const Ids &ids, size_t from, size_t end);
     bool add_by_word(const Ids &ids, size_t from);
-    template <typename Write>
-    bool add(const Ids &ids, size_t size, Write write);
+    void correct_rewritten_words(const Ids &ids, size_t from, size_t *to);
     void add_by_span(const Text &block, const EncodeOptions &options);
 
     const Encoder &encoder_;
@@ -74,12 +72,13 @@ private:
     Ids ids_;  // of one block
     Spans spans_;
     WordStarts words_;  // of one block
-    UnchangedText unchanged_;
+    LargeVector<uint32_t> first_tokens_;  // of the words of one block
     bool is_utf8_;
     size_t encoded_ = 0;            // bytes
     size_t searched_ = 0, found_ = 0;    // there is no place from searched_ on and before found_
     LargeVector<size_t> starts_;    // of the tokens from number forgotten_ on
-    size_t forgotten_ = 0, unused_ = 0;  // unused_ of starts_ are forgotten, too
+    size_t forgotten_ = 0;
+    size_t needed_from_ = 0;  // of the text
     size_t near_[2] = {0, 0};       // numbers that were found lately
     struct {
         size_t place, number;

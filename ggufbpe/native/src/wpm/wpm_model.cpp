@@ -15,15 +15,22 @@ namespace {
 constexpr size_t MOST_WITHOUT_POLL = 1 << 16;  // bytes
 constexpr std::string_view BEGIN = "\xE2\x96\x81";  // U+2581, before each word in the texts of tokens
 
-// Whether a word is ASCII without dropped characters: as many bytes as are looked up.
+// Whether a byte is a character that is not dropped, and as many bytes where it is looked up.
+bool is_plain(unsigned char byte) { return byte >= 0x20 && byte < 0x7F; }
+
 bool is_plain(const unsigned char *word, size_t size) {
-    return std::all_of(word, word + size, [](unsigned char c) { return c >= 0x20 && c < 0x7F; });
+    return std::all_of(word, word + size, [](unsigned char byte) { return is_plain(byte); });
 }
 
 }  // namespace
 
 struct WPMModel::Scratch : CachingModel::Scratch {
     Words words;
+    struct {
+        uint16_t word;  // its number
+        bool is_alone;  // one character, which is not dropped
+    } others[Words::MOST];  // words that are not plain
+    size_t other_count;
     std::string written;  // a word as it is looked up
 
     size_t bytes() const override { return CachingModel::Scratch::bytes() + written.capacity(); }
@@ -79,37 +86,30 @@ void WPMModel::divide(const Part &part, size_t size, std::vector<Part> &parts, c
     }
 }
 
-// A word of characters that are tokens by themselves, at its beginning and further on, is never unknown.
-bool WPMModel::keeps_in_words(uint32_t code_point) const {
-    const Normalizer::Kind kind = normalizer_.kind(code_point);
-    if (kind == Normalizer::space) return true;
-    if (normalizer_.written(code_point) != code_point) return false;
-    char text[BEGIN.size() + 4];
-    char *const character = std::copy(BEGIN.begin(), BEGIN.end(), text);
-    const size_t size = write_utf8(code_point, reinterpret_cast<unsigned char *>(character));
-    const auto is_token = [&](std::string_view token) { return tokens_->find(token) != Strings::NOT_FOUND; };
-    return is_token({text, BEGIN.size() + size}) && (kind == Normalizer::alone || is_token({character, size}));
-}
-
 void WPMModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const {
     auto &own = static_cast<Scratch &>(scratch);
     Pace pace(poll);
     const auto match = [&](const unsigned char *word, size_t size) { match_longest(word, size, own, poll); };
     const auto append = [&](const unsigned char *word, size_t size, const int32_t *found, size_t count) {
-        append_spans(word, size, found, count, *ids.spans(), pace);
+        append_word_spans(word, size, found, count, *ids.spans(), pace);
     };
     for (size_t at = 0; at < part.size;) {
         const size_t start = at;
-        own.words.count = 0;
-        at = find_words(part.data, part.size, at, own.words, pace);
-        if (WordStarts *const starts = ids.word_starts()) starts->add(own.words);
+        at = find_words(part.data, part.size, at, own, pace);
+        if (WordStarts *const starts = ids.word_starts()) add_starts(own, *starts, pace);
         encode_words(part.data + part.size, own.words, own, ids, match, append);
         pace.count(at - start);
     }
 }
 
 // The next words of a text, from `at` on; returns where they end. Dropped characters are still in them.
-size_t WPMModel::find_words(const unsigned char *text, size_t size, size_t at, Words &words, Pace &pace) const {
+size_t WPMModel::find_words(const unsigned char *text, size_t size, size_t at, Scratch &scratch, Pace &pace) const {
+    Words &words = scratch.words;
+    words.count = scratch.other_count = 0;
+    const auto add = [&](size_t start, size_t length, bool is_plain, bool is_alone) {
+        if (!is_plain) scratch.others[scratch.other_count++] = {static_cast<uint16_t>(words.count), is_alone};
+        words.add(text + start, length);
+    };
     while (words.count < Words::GROUP && at < size) {
         const size_t begin = at;
         at = find_ascii_words(text, std::min(size, at + MOST_WITHOUT_POLL), at, words);
@@ -118,29 +118,60 @@ size_t WPMModel::find_words(const unsigned char *text, size_t size, size_t at, W
         const size_t start = at;  // of text beyond ASCII, dropped, long, or at the end
         Normalizer::Kind kind = Normalizer::in_word;
         unsigned length = 0;
+        bool is_plain_word = true;
         while (at < size) {
             length = 1;
             kind = normalizer_.kind(text[at] < 128 ? text[at] : code_point_at(text + at, text + size, length));
             if (kind != Normalizer::in_word) break;
+            is_plain_word = is_plain_word && is_plain(text[at]);
             at += length;
             pace.count(length);
         }
-        if (at > start) words.add(text + start, at - start);
+        if (at > start) add(start, at - start, is_plain_word, false);
         if (at == size) break;
-        if (kind == Normalizer::alone) words.add(text + at, length);
+        if (kind == Normalizer::alone) add(at, length, length == 1, true);
         at += length;
     }
     return at;
 }
 
+// A word begins with its first character that is not dropped; one without any has no ids.
+void WPMModel::add_starts(const Scratch &scratch, WordStarts &starts, Pace &pace) const {
+    const Words &words = scratch.words;
+    const size_t known = starts.places.size(), rewritten = starts.rewritten.size();
+    starts.places.resize(known + words.count);
+    starts.rewritten.resize(rewritten + scratch.other_count);
+    size_t *const places = starts.places.data(), *to = places + known;
+    WordStarts::Rewritten *next_rewritten = starts.rewritten.data() + rewritten;
+    size_t word = 0;
+    const auto add_until = [&](size_t end) {
+        for (; word < end; ++word) *to++ = static_cast<size_t>(words.starts[word] - starts.text);
+    };
+    for (size_t i = 0; i < scratch.other_count; ++i) {
+        add_until(scratch.others[i].word);
+        const unsigned char *start = words.starts[word], *const end = start + words.sizes[word];
+        for (unsigned length; start < end && !scratch.others[i].is_alone; start += length) {
+            pace.count(1);
+            if (normalizer_.written(code_point_at(start, end, length)) != Normalizer::DROPPED) break;
+        }
+        ++word;
+        if (start == end) continue;
+        *next_rewritten++ = {static_cast<size_t>(to - places), static_cast<size_t>(end - starts.text)};
+        *to++ = static_cast<size_t>(start - starts.text);
+    }
+    add_until(words.count);
+    starts.places.resize(static_cast<size_t>(to - places));
+    starts.rewritten.resize(static_cast<size_t>(next_rewritten - starts.rewritten.data()));
+}
+
 // Each token from its first character to its last; characters dropped between two tokens are in neither.
-void WPMModel::append_spans(const unsigned char *word, size_t size, const int32_t *ids, size_t count, Spans &spans,
-                            Pace &pace) const {
+void WPMModel::append_word_spans(const unsigned char *word, size_t size, const int32_t *ids, size_t count, Spans &spans,
+                                 Pace &pace) const {
+    if (count == 1 && is_plain(word[0]) && is_plain(word[size - 1])) return spans.push(word, size);
     const bool is_whole = count == 1 && ids[0] == unknown_;
     constexpr int64_t BEFORE = BEGIN.size();  // in the text of the first token
     if (is_plain(word, size)) {
         pace.count(size);
-        if (count == 1) return spans.push(word, size);
         const int64_t start = word - spans.origin;
         int64_t at = -BEFORE;
         Span *to = spans.room(count);
@@ -182,8 +213,7 @@ bool WPMModel::words(const unsigned char *text, size_t size, TextModel::Scratch 
     auto &own = static_cast<Scratch &>(scratch);
     Pace pace(poll);
     for (size_t at = 0; at < size;) {
-        own.words.count = 0;
-        at = find_words(text, size, at, own.words, pace);
+        at = find_words(text, size, at, own, pace);
         for (size_t i = 0; i < own.words.count; ++i) {
             normalizer_.write(own.words.starts[i], own.words.sizes[i], own.written, poll);
             if (!own.written.empty()) take(reinterpret_cast<const unsigned char *>(own.written.data()), own.written.size());

@@ -33,7 +33,8 @@ public:
                const Poll &poll) const override;
     size_t cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const override;
     void prepare_for(size_t bytes, const Poll &poll) const override;
-    bool keeps_in_words(uint32_t code_point) const override;
+    void append_word_spans(const unsigned char *word, size_t size, const int32_t *ids, size_t count, Spans &spans,
+                           Pace &pace) const override;
 
 protected:
     std::unique_ptr<TextModel::Scratch> new_scratch() const override;
@@ -42,8 +43,8 @@ private:
     struct Scratch;
     struct Matcher;
 
-    size_t find_words(const unsigned char *text, size_t size, size_t at, Words &words, Pace &pace) const;
-    void append_spans(const unsigned char *word, size_t size, const int32_t *ids, size_t count, Spans &spans, Pace &pace) const;
+    size_t find_words(const unsigned char *text, size_t size, size_t at, Scratch &scratch, Pace &pace) const;
+    void add_starts(const Scratch &scratch, WordStarts &starts, Pace &pace) const;
     void match_longest(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const;
 
     const Matcher &matcher(const Poll &poll) const;
