@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from types import TracebackType
 
-from .._util.errors import GGUFError, ShardError, UnsupportedVersionError, printable
+from .._util.errors import ShardError, UnsupportedVersionError, printable
 from ..native import native
 from .constants import KEY_SPLIT_COUNT, KEY_SPLIT_NO, GGUFValueType
 from .section import Section
@@ -161,13 +161,7 @@ class GGUFFile(Section):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            if (
-                isinstance(error, GGUFError) and not self._closed
-            ):  # of a file that changes, values may be anything
-                self._check_unchanged()
-        finally:
-            self.close()
+        self._close_after(error)
 
     # ---- decoding -------------------------------------------------------------------------------
 

@@ -82,6 +82,7 @@ class Section(Source):
         self._taken: dict[str, LazyStrings | None] = {}
         self._to_take = taken if native is not None else ()
         self._seen = self._opened
+        self.metadata_end = 0  # until all keys have been walked
         try:
             self._read_section(self._read_header())
             self._check_unchanged()
@@ -299,6 +300,14 @@ class Section(Source):
             raise ValueError("the file is closed")
         self._check_unchanged()
         return entry
+
+    def _close_after(self, error: BaseException | None) -> None:
+        """Close the file after `error`. `TruncatedFileError` if it may come of somebody who writes to the file."""
+        try:
+            if isinstance(error, GGUFError) and not self._closed:  # what was read may be of two files
+                self._check_unchanged()
+        finally:
+            self.close()
 
     def _check_unchanged(self) -> None:
         """`TruncatedFileError` if the metadata has changed since it was read; a file may grow, as in a download."""

@@ -15,13 +15,7 @@ import struct
 from collections.abc import Iterator
 from typing import IO, NamedTuple, Protocol
 
-from .._util.errors import (
-    GGUFError,
-    InterruptedChangeError,
-    NotGGUFError,
-    RemoteError,
-    TruncatedFileError,
-)
+from .._util.errors import InterruptedChangeError, NotGGUFError, RemoteError, TruncatedFileError
 from .._util.files import undo_record
 from .._util.shell import shell_path
 from .constants import GGUF_MAGIC
@@ -120,7 +114,7 @@ class Source:
     _opened: FileState
     _window: bytes  # the block that was read last
     _window_start: int  # where that block begins
-    _closed: bool
+    _is_done: bool  # this source was closed; one that shares the file may close it, too
 
     def __init__(
         self,
@@ -134,13 +128,13 @@ class Source:
         """
         if isinstance(path, Source):
             self.path, self.size = path.path, path.size
-            self._file, self._opened, self._closed = path._file, path._opened, path._closed
+            self._file, self._opened, self._is_done = path._file, path._opened, path._is_done
             self._window, self._window_start = path._window, path._window_start
             return
         self.path = os.fsdecode(path)
         self._file = _open_file(self.path) if data is None else _held(data)
         self._window, self._window_start = b"", 0
-        self._closed = False
+        self._is_done = False
         try:
             self._opened = self._state()
             self.size = self._opened.size if size is None else size
@@ -231,16 +225,14 @@ class Source:
 
     def close(self) -> None:
         """Close the file. Values can no longer be read."""
-        self._closed = True
+        self._is_done = True
         self._window = b""
         self._file.close()
 
-    def _close_after(self, error: BaseException) -> None:
-        """Close the file, which could not be read; a `TruncatedFileError` if that is because somebody writes to it."""
-        state = self._state()
-        self.close()
-        if isinstance(error, GGUFError) and state != self._opened:
-            raise self._changed(error.offset or 0) from error
+    @property
+    def _closed(self) -> bool:
+        """Whether the file is closed, by this source or by one that took it over."""
+        return self._is_done or (isinstance(self._file, io.IOBase) and self._file.closed)
 
     def _read(self, position: int, size: int) -> bytes:
         """Up to `size` bytes from `position` on. Others, a forked process too, may read the same file."""

@@ -276,7 +276,9 @@ def test_the_others_are_compared_with_the_one_that_is_chosen(opened: Open) -> No
 def test_a_model_that_cannot_be_used_does_not_hide_the_others(opened: Open) -> None:
     page = opened("Hello", is_refused=True)
     page.get_by_role("checkbox", name="empty").check()
-    expect(page.locator(".view.refused .bad")).not_to_be_empty()
+    expect(page.locator(".view.refused .bad")).to_have_text(
+        "the model 'empty' cannot be used; the server's log says why"
+    )
     expect(page.locator(".view h2")).to_have_text(["gpt2", "empty"])
     expect(page.locator(".view .count")).to_have_text(["1 token"])
 

@@ -179,6 +179,27 @@ def test_only_the_log_says_why_a_model_cannot_be_used(
     )
 
 
+@pytest.mark.parametrize(("answer", "body"), ANSWERS, ids=["tokenize", "props", "show"])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"tokenizer.ggml.model", b"tokenizer.ggml.nobod"),
+        (b"\4\0\0\0\0\0\0\0gpt2", b"\4\0\0\0\0\0\0\0gpt9"),
+        (b"\5\0\0\0\0\0\0\0gpt-2", b"\5\0\0\0\0\0\0\0gpt-9"),
+    ],
+    ids=["no model", "model", "pre"],
+)
+def test_a_vocabulary_that_cannot_be_loaded_is_no_fault_of_the_client(
+    old: bytes, new: bytes, answer: Callable[..., Any], body: dict[str, Any], models: Models
+) -> None:
+    path = Path(models.paths["a"])
+    assert old in path.read_bytes()
+    path.write_bytes(path.read_bytes().replace(old, new))
+    with pytest.raises(RequestError, match="the model 'a' cannot be used; the server's log says") as refusal:
+        answer(models, body)
+    assert (refusal.value.status, str(path) in refusal.value.reason) == (500, True)
+
+
 def test_a_folder_in_place_of_a_model_is_not_listed(models: Models) -> None:
     a = Path(models.paths["a"])
     a.unlink()
