@@ -113,9 +113,9 @@ class _WatchingRuntime(Runtime):
             _touch(key)
         return member
 
-    def slice(self, value: Value, start: Value, stop: Value, step: Value) -> Value:
+    def slice(self, value: Value, **bounds: Value) -> Value:
         _touch(value, "slice")
-        return super().slice(value, start, stop, step)
+        return super().slice(value, **bounds)
 
     def filter_of(self, value: Value, name: str) -> Builtin:
         _touch(value, name)

@@ -144,7 +144,8 @@ def _needs_exact_texts(tree: nodes.Template) -> bool:
     for node in walked(tree):
         names: list[Any] = []
         if isinstance(node, (nodes.Filter, nodes.Test)):
-            names = [node.name, *_literals(node.args)]  # the name of a test, too, as in `select("sameas", x)`
+            # the name of a test, too, as in `select("sameas", x)`
+            names = [node.name, *_literals(node.args or [])]
         elif isinstance(node, nodes.Call):
             names = _literals(node.args)
             if isinstance(node.node, nodes.Getitem):  # a method by a name that may be anything

@@ -203,8 +203,11 @@ class ExpressionParser:
         return node
 
     def filtered(self, value: nodes.Expr | None, name: nodes.Expr, line: int) -> nodes.Expr:
-        """A value and its filter, which is a name or a call of one; without a value, that of a block."""
-        arguments: list[nodes.Expr] = []
+        """A value and its filter, which is a name or a call of one; without a value, that of a block.
+
+        The arguments of a name are None: llama.cpp makes texts of more values for it than for a call without arguments.
+        """
+        arguments: list[nodes.Expr] | None = None
         reason = "Invalid filter expression"
         if isinstance(name, nodes.Call):
             arguments, reason = name.args, "Filter callee must be an identifier"

@@ -127,9 +127,12 @@ class Expressions:
 
     def item(self, node: nodes.Getitem, left: str) -> str:
         if isinstance(node.arg, nodes.Slice):
-            bounds = (node.arg.start, node.arg.stop, node.arg.step)
-            given = ", ".join("None" if bound is None else self.expression(bound) for bound in bounds)
-            return f"run.slice({left}, {given})"
+            given = "".join(
+                f", {name}={self.expression(bound)}"
+                for name in ("step", "start", "stop")  # in the order in which llama.cpp evaluates them
+                if (bound := getattr(node.arg, name)) is not None
+            )
+            return f"run.slice({left}{given})"
         if isinstance(node.arg, nodes.Const) and isinstance(node.arg.value, str):
             return _member("dict", "I", left, node.arg.value)
         return f"I({left}, {self.expression(node.arg)})"
@@ -141,13 +144,14 @@ class Expressions:
         return f"C({arguments}, {self.expression(node.node)})"
 
     def filter(self, node: nodes.Filter, left: str) -> str:
-        name, arguments = _ALIASES.get(node.name, node.name), self.several(node.args)
-        if name in _FILTERS and not arguments:
+        name, items = _ALIASES.get(node.name, node.name), node.args or []
+        arguments = None if node.args is None else f"[{self.several(items)}]"
+        if name in _FILTERS and not items:
             condition, source = _FILTERS[name]
-            return f"({source} if {condition.format(left)} else F(t, {name!r}, []))"
-        if name == "default" and len(node.args) == 1 and _is_literal(node.args[0]):
-            return f"(t if type(t := {left}) in G else F(t, 'default', [{arguments}]))"
-        return f"F({left}, {name!r}, [{arguments}])"
+            return f"({source} if {condition.format(left)} else F(t, {name!r}, {arguments}))"
+        if name == "default" and len(items) == 1 and _is_literal(items[0]):
+            return f"(t if type(t := {left}) in G else F(t, 'default', {arguments}))"
+        return f"F({left}, {name!r}, {arguments})"
 
     def test(self, node: nodes.Test, left: str) -> str:
         rest = self.several(node.args)

@@ -97,13 +97,13 @@ class Runtime(Operations):
             raise TemplateError(f"Cannot access property with non-string: got {type_name(key)}")
         return self.method(value, key)
 
-    def slice(self, value: Value, start: Value, stop: Value, step: Value) -> Value:
-        """`value[start:stop:step]`; None for a bound that is left out."""
+    def slice(self, value: Value, *, start: Value = ..., stop: Value = ..., step: Value = 1) -> Value:
+        """`value[start:stop:step]`; `...` for an end that is left out, which none is not."""
         size = len(value) if isinstance(value, (str, list, tuple)) else 0
-        step = 1 if step is None else step
-        backwards = as_int(step) < 0
-        start = ((size - 1) if backwards else 0) if start is None else start
-        stop = (-1 if backwards else size) if stop is None else stop
+        if start is ...:
+            start = size - 1 if as_int(step) < 0 else 0
+        if stop is ...:
+            stop = -1 if as_int(step) < 0 else size
         given = Arguments((value, start, stop, step))
         given.function = "slice"
         return Runtime.filter_of(self, value, "slice")(self, given)
@@ -177,12 +177,12 @@ class Runtime(Operations):
                 self.spend(0)
         return value
 
-    def filter(self, value: Value, name: str, arguments: list[Value]) -> Value:
-        """`value | name(arguments)`."""
-        if not arguments and name in _COERCED and not isinstance(value, (str, Undefined)):
+    def filter(self, value: Value, name: str, arguments: list[Value] | None) -> Value:
+        """`value | name(arguments)`; None for `value | name`, which alone makes a text of the value."""
+        if arguments is None and name in _COERCED and not isinstance(value, (str, Undefined)):
             value = self.string(value)
         function = self.filter_of(value, name)
-        given = Arguments((value, *arguments))
+        given = Arguments((value, *(arguments or ())))
         given.function = name
         self.read(given)
         return self.applied(function, given)

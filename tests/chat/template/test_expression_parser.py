@@ -32,7 +32,8 @@ def shown(node: object) -> str:
         return f"({node.operator} {shown(node.node)})"
     if isinstance(node, (nodes.Filter, nodes.Test)):
         sign = "|" if isinstance(node, nodes.Filter) else " is "
-        return f"({shown(node.node)}{sign}{node.name}({shown(node.args)}))"
+        arguments = "" if node.args is None else f"({shown(node.args)})"
+        return f"({shown(node.node)}{sign}{node.name}{arguments})"
     if isinstance(node, nodes.Concat):
         return f"({' ~ '.join(map(shown, node.nodes))})"
     if isinstance(node, nodes.CondExpr):
@@ -64,9 +65,10 @@ EXPRESSIONS = {
     "a - b ~ c": "((a - b) ~ c)",
     "a < b == c": "((a lt b) eq c)",
     "a not in b + c": "(a notin (b + c))",
-    "a * b | length": "(a * (b|length()))",
-    "-a.b | abs": "((- a.b)|abs())",
-    "a | f(1, x=2) | g": "((a|f(1, x=2))|g())",
+    "a * b | length": "(a * (b|length))",
+    "-a.b | abs": "((- a.b)|abs)",
+    "a | f(1, x=2) | g": "((a|f(1, x=2))|g)",
+    "a | f()": "(a|f())",
     "a is not divisibleby 3 and b": "((not (a is divisibleby(3))) and b)",
     "a is defined and b": "((a is defined()) and b)",
     "a if b else c if d": "(a if b else (c if d else None))",

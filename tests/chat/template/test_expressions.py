@@ -8,11 +8,21 @@ from typing import Any
 import pytest
 from jinja2 import nodes
 
+from ggufbpe.chat.template.call_arguments import MANGLED
 from ggufbpe.chat.template.expressions import Expressions, continues
 from ggufbpe.chat.template.lexer import tokens
 from ggufbpe.chat.template.parser import parsed_template
 from ggufbpe.chat.template.runtime import Runtime
-from ggufbpe.chat.template.values import GIVEN, PLAIN, SIZED, UNDEFINED, Keyword, Loop, Undefined
+from ggufbpe.chat.template.values import (
+    GIVEN,
+    PLAIN,
+    SIZED,
+    UNDEFINED,
+    Keyword,
+    Loop,
+    TemplateError,
+    Undefined,
+)
 
 SCOPE = {"a": "text", "n": 3, "o": {"k": "v", "items": 1}, "l": [1, 2, 3], "nothing": None}
 
@@ -61,6 +71,8 @@ VALUES: dict[str, Any] = {
     "' x '|trim": "x",
     "n|string": "3",
     "o|length": 2,
+    "n|trim": "3",
+    "l|upper": "[1, 2, 3]",
     "missing|default('d')": "d",
     "nothing|d(1)": 1,
     "a is string": True,
@@ -86,6 +98,27 @@ VALUES: dict[str, Any] = {
 def test_values(source: str) -> None:
     value = evaluated(source)
     assert (None if isinstance(value, Undefined) else value) == VALUES[source]
+
+
+REFUSED = {  # by llama.cpp, each for the first of the reasons that it has
+    "n|trim()": "Unknown (built-in) filter 'strip' for type Integer",
+    "nothing|upper()": "Unknown (built-in) filter 'upper' for type None",
+    "o|wordcount()": "Unknown (built-in) filter 'wordcount' for type Object",
+    "o|replace()": "Unknown (built-in) filter 'replace' for type Object",
+    "a[nothing:]": f"Function 'slice' expected value of type {MANGLED[int]}, got None",
+    "a[nothing:2:a]": f"Function 'slice' expected value of type {MANGLED[int]}, got None",
+    "l[:nothing]": "None is not an int value",
+    "l[::nothing]": "None is not an int value",
+    "nothing[1:2:a]": "Unknown (built-in) filter 'slice' for type None",
+    "l[range.x:n - 'a':1 - 'a']": 'Unknown operator "-" between Integer and String',
+}
+
+
+@pytest.mark.parametrize("source", REFUSED)
+def test_refused(source: str) -> None:
+    with pytest.raises(TemplateError) as refusal:
+        evaluated(source)
+    assert str(refusal.value) == REFUSED[source]
 
 
 def test_a_long_row_of_operators_is_written_in_steps() -> None:

@@ -17,7 +17,7 @@ SHARED = [
     "{% set a, b = c, d %}",
     "{% set a %}x{% endset %}",
     "{% macro m() %}x{% endmacro %}",
-    "{% filter upper %}x{% endfilter %}",
+    "{% filter upper() %}x{% endfilter %}",
     "{% for a in b %}{% continue %}{% break %}{% endfor %}",
 ]
 

@@ -51,6 +51,7 @@ REFUSED: dict[str, Callable[[Runtime], object]] = {
     "Callee is not a function: got String": lambda run: run.call({}, [], "f"),
     "Unknown test 'round'": lambda run: run.test("round", [1]),
     "Unknown (built-in) filter 'upper' for type Array": lambda run: run.filter_of([], "upper"),
+    "Unknown (built-in) filter 'lower' for type Array": lambda run: run.filter([], "lower", []),
     "Cannot assign to member of non-object": lambda run: run.set_member([], "a", 1),
     "Expected iterable or object type in for loop: got Integer": lambda run: run.rows(1, 0),
     "Too many items to unpack in set": lambda run: run.unpacked([1, 2], 1),
@@ -91,13 +92,13 @@ def test_names_and_attributes(run: Runtime) -> None:
     assert isinstance(run.attribute({"items": 1}, "items"), Function)  # a method hides a member,
     assert run.item({"items": 1}, "items") == 1  # but not in brackets
     assert run.item({}, "keys").name == "keys"
-    assert run.slice("abcd", None, 2, None) == "ab"
-    assert run.slice([1, 2, 3], None, None, -1) == [3, 2, 1]
+    assert run.slice("abcd", stop=2) == "ab"
+    assert run.slice([1, 2, 3], step=-1) == [3, 2, 1]
 
 
 def test_filters_take_other_values_as_text(run: Runtime) -> None:
-    assert run.filter(["A"], "lower", []) == "['a']"
-    assert run.filter(None, "upper", []) == "NONE"
+    assert run.filter(["A"], "lower", None) == "['a']"
+    assert run.filter(None, "upper", None) == "NONE"
 
 
 def test_a_row_of_texts_is_put_together_once(run: Runtime) -> None:
