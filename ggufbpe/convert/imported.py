@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from .._util.errors import printable
@@ -29,6 +32,27 @@ class Imported(NamedTuple):
     pre: str
     recognized: Recognized | None  # None where the name was given
     limits: tuple[Incompatibility, ...]
+
+
+_BROKEN = (AttributeError, IndexError, KeyError, TypeError, OverflowError, ValueError)
+
+
+@contextmanager
+def as_refusals(problem: str) -> Iterator[None]:
+    """Turn errors of code that takes files to be sound into a `NotImportableError` of this problem."""
+    try:
+        yield
+    except NotImportableError:
+        raise
+    except _BROKEN as error:
+        raise NotImportableError(f"{problem} ({type(error).__name__}: {printable(str(error))})") from error
+
+
+def refuse_repeated(texts: Iterable[str], what: str) -> None:
+    """`NotImportableError` if a text occurs twice: llama.cpp aborts on two tokens of one text."""
+    twice = next((text for text, count in Counter(texts).items() if count > 1), None)
+    if twice is not None:
+        raise NotImportableError(f"{what} {printable(twice)}, on which llama.cpp aborts")
 
 
 def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -6,11 +6,11 @@ The tokens of each algorithm are read in its own module (import_bpe.py, import_s
 from __future__ import annotations
 
 from base64 import b64decode
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from ..._util.errors import printable
+from ..._util.spelling import BYTE_OF
 from ..._util.wording import listed
 from ...gguf.constants import TokenizerKey, TokenType
 from ...models import tokenizer_model
@@ -19,7 +19,7 @@ from ...models.special_ids import MODERN_BERT, PHI_3, STRIPPING_ARCHITECTURES, S
 from ..exporters.boundary_markers import AT_BORDERS, BORDER, WHITE_SPACE_SPLIT, white_space
 from ..exporters.hf_config import CONFIG_TOKENS, LARGEST_FLOAT, HFConfig
 from ..exporters.hf_parts import sequence
-from ..imported import NotImportableError
+from ..imported import NotImportableError, refuse_repeated
 from ..incompatibilities import Incompatibility
 from ..upstream_patterns import split
 from .recognize import flattened_parts
@@ -100,9 +100,7 @@ class HFDocument:
             raise NotImportableError(f"the file has {len(by_id)} tokens and ids up to {size - 1}")
         tokens = [by_id.get(index, f"[PAD{index}]") for index in range(size)]
         types = [int(TokenType.NORMAL if index in by_id else TokenType.UNUSED) for index in range(size)]
-        if len(set(tokens)) < size:
-            twice = next(text for text, count in Counter(tokens).items() if count > 1)
-            raise NotImportableError(f"two ids have the token {printable(twice)}, on which llama.cpp aborts")
+        refuse_repeated(tokens, "two ids have the token")
         if odd := next((text for text in tokens if "\0" in text), None):
             raise NotImportableError(
                 f"the token {printable(odd)} has a NUL, which ends a string in llama.cpp"
@@ -110,6 +108,13 @@ class HFDocument:
         for token in self.added:
             types[token["id"]] = int(TokenType.CONTROL if token.get("special") else TokenType.USER_DEFINED)
         return tokens, types
+
+    def types_with_bytes(self) -> list[int]:
+        """The types, those of byte tokens among the normal ones, which a tokenizer.json does not tell apart."""
+        return [
+            int(TokenType.BYTE) if kind == TokenType.NORMAL and text in BYTE_OF else kind
+            for text, kind in zip(self.tokens, self.types)
+        ]
 
     # ---- BOS and EOS ----------------------------------------------------------------------------
 
@@ -215,10 +220,7 @@ def _model(document: dict[str, Any]) -> dict[str, Any]:
             raise NotImportableError(
                 "the pieces are not as in a tokenizer.json: each has a text and a finite score"
             )
-        counts = Counter(piece[0] for piece in vocab if piece[0])
-        twice = next((text for text, count in counts.items() if count > 1), None)
-        if twice is not None:
-            raise NotImportableError(f"two ids have the token {printable(twice)}, on which llama.cpp aborts")
+        refuse_repeated((text for text, _ in vocab if text), "two ids have the token")
     elif not all(type(index) is int and index >= 0 for index in vocab.values()):
         raise NotImportableError("the ids of the vocabulary are not all numbers from 0 up")
     affixes = ("continuing_subword_prefix", "end_of_word_suffix") if kind == "BPE" else ()

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ..._util.errors import printable
-from ..._util.spelling import BYTE_TOKENS, SPACE
+from ..._util.spelling import SPACE
 from ...gguf.constants import TokenizerKey, TokenType
 from ...gguf.merges import parts
 from ...models import SUPPORTED, tokenizer_model
@@ -80,11 +80,7 @@ class BytePairImport:
         yield from self._defaults(keys)
 
     def _typed(self) -> list[int]:
-        types = self._read.types[:]
-        for name in () if self._byte_level else BYTE_TOKENS:
-            index = self._model["vocab"].get(name)
-            if index is not None and types[index] == TokenType.NORMAL:
-                types[index] = int(TokenType.BYTE)
+        types = self._read.types[:] if self._byte_level else self._read.types_with_bytes()
         self._config.set_types(types)
         return types
 

@@ -12,10 +12,9 @@ import os
 import re
 from typing import Any
 
-from ..._util.errors import printable
 from ...gguf.constants import TokenizerKey
 from ..exporters.hf_config import DEFAULT, HFConfig
-from ..imported import Imported, NotImportableError, read_json
+from ..imported import Imported, NotImportableError, as_refusals, read_json
 from .import_hf import finished, import_tokenizer, require_no_pre
 from .import_merges import MERGES_NAMES, VOCAB_NAMES, import_merges, is_merges, merges_beside
 from .import_sentencepiece import FAIRSEQ_NAME, import_sentencepiece
@@ -26,7 +25,6 @@ NAMES = ("tokenizer.json", "tokenizer.model", "spiece.model", FAIRSEQ_NAME, "voc
 _SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 _TEMPLATE, _TEMPLATES = "chat_template.jinja", "additional_chat_templates"
 _RANKS = re.compile(rb"(?:[A-Za-z0-9+/]+={0,2} \d+\r?\n){2}")  # bytes in base64 and their rank
-_BROKEN = (AttributeError, IndexError, KeyError, TypeError, OverflowError, ValueError)
 
 
 def file_in(path: str) -> str:
@@ -74,7 +72,7 @@ def import_file(
     kind = detect_format(path)
     if kind == "tokenizer.json":
         return import_tokenizer(read_json(path), config, pre=pre, architecture=architecture, name=name)
-    try:
+    with as_refusals(f"the files beside {os.path.basename(path)} are not as transformers writes them"):
         if kind == "merges.txt":
             return import_merges(path, config, pre=pre, architecture=architecture, name=name)
         require_no_pre(pre)
@@ -95,13 +93,6 @@ def import_file(
             keys, limits = word_pieces_of_lines(lines, config)
             keys.update(config.written_ids(keys, len(lines)))
         return finished(algorithm, keys, config, architecture, name, limits)
-    except NotImportableError:
-        raise
-    except _BROKEN as error:
-        raise NotImportableError(
-            f"the files beside {os.path.basename(path)} are not as transformers writes them "
-            f"({type(error).__name__}: {printable(str(error))})"
-        ) from error
 
 
 def files_read(path: str) -> list[str]:

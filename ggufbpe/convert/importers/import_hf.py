@@ -20,7 +20,7 @@ from ..._util.wording import listed
 from ...gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey
 from ...models import SUPPORTED, tokenizer_model
 from ..exporters.hf_config import CONFIG_TOKENS, GGUF_SECTION, HFConfig
-from ..imported import Imported, NotImportableError, pack, read_json, require_utf8
+from ..imported import Imported, NotImportableError, as_refusals, pack, read_json, require_utf8
 from ..incompatibilities import Incompatibility
 from ..word_pieces import as_token
 from .hf_document import HFDocument, added_token_limits
@@ -33,7 +33,6 @@ from .recognize import Recognized
 __all__ = ["Imported", "NotImportableError", "import_tokenizer", "pack", "read_json"]
 
 _K = TokenizerKey
-_BROKEN = (AttributeError, IndexError, KeyError, TypeError, OverflowError, ValueError)
 
 
 def import_tokenizer(
@@ -50,15 +49,9 @@ def import_tokenizer(
     for what the export recorded, or else the usual architecture of the kind and no name.
     Raises `NotImportableError` if llama.cpp has no place for it, or if the file is not sound.
     """
-    try:
+    with as_refusals("the file is not as the tokenizers package writes it"):
         beside = config if isinstance(config, HFConfig) else HFConfig(config or {})
         return _imported(HFDocument(document, beside), pre, architecture, name)
-    except NotImportableError:
-        raise
-    except _BROKEN as error:
-        raise NotImportableError(
-            f"the file is not as the tokenizers package writes it ({type(error).__name__}: {printable(str(error))})"
-        ) from error
 
 
 def _imported(read: HFDocument, pre: str | None, architecture: str | None, name: str | None) -> Imported:

@@ -31,11 +31,7 @@ def goes_by_scores(read: HFDocument, written_algorithm: str) -> bool:
 def import_scores(read: HFDocument) -> tuple[dict[str, Any], list[Incompatibility]]:
     """The keys of SPM, and what llama.cpp does differently."""
     pairs = list(read.merge_pairs())
-    types = read.types[:]
-    for name in BYTE_TOKENS:
-        index = read.ids.get(name)
-        if index is not None and types[index] == TokenType.NORMAL:
-            types[index] = int(TokenType.BYTE)
+    types = read.types_with_bytes()
     unknown = read.ids.get(read.model.get("unk_token") or "")
     if unknown is not None and not read.config.section:
         types[unknown] = int(TokenType.UNKNOWN)

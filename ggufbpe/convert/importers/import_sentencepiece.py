@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,7 +15,7 @@ from ..._util.spelling import unescape_spaces
 from ...gguf.constants import TokenizerKey, TokenType
 from ..exporters.hf_config import CONFIG_TOKENS, HFConfig
 from ..exporters.sentencepiece_model import BPE, UNIGRAM, protocol
-from ..imported import NotImportableError
+from ..imported import NotImportableError, refuse_repeated
 from ..incompatibilities import Incompatibility, replaced_tokens
 from .hf_document import require_charsmap
 
@@ -78,9 +77,7 @@ def read_model(data: bytes) -> Any:
         raise NotImportableError(
             "the model splits into words or characters, and llama.cpp has sentencepiece's BPE and unigram only"
         )
-    twice = next((text for text, count in Counter(texts).items() if count > 1), None)
-    if twice is not None:
-        raise NotImportableError(f"two pieces are {printable(twice)}, on which llama.cpp aborts")
+    refuse_repeated(texts, "two pieces are")
     for index, piece in enumerate(model.pieces):
         if not piece.piece or "\0" in piece.piece:
             raise NotImportableError(
@@ -108,9 +105,7 @@ def import_sentencepiece(
         pieces.scores[:3] = [0.0] * len(_FAIRSEQ)
         pieces.put(len(pieces.texts), "<mask>", TokenType.CONTROL)
     replaced = {text: pieces.put(index, text, kind) for index, text, kind in config.added_tokens()}
-    if len(set(pieces.texts)) < len(pieces.texts):
-        twice = next(text for text, count in Counter(pieces.texts).items() if count > 1)
-        raise NotImportableError(f"two ids have the token {printable(twice)}, on which llama.cpp aborts")
+    refuse_repeated(pieces.texts, "two ids have the token")
     config.set_types(pieces.types)
     algorithm = "scores" if model.trainer_spec.model_type == BPE else "unigram"
     normalizer = model.normalizer_spec

@@ -16,7 +16,7 @@ from ...gguf.constants import TokenizerKey, TokenType
 from ...models import tokenizer_model
 from ..exporters.hf_config import HFConfig
 from ..exporters.hf_wordpiece import word_piece_normalizer
-from ..imported import NotImportableError
+from ..imported import NotImportableError, refuse_repeated
 from ..incompatibilities import Incompatibility, replaced_tokens
 from ..word_pieces import GOES_ON, as_token
 from .hf_document import HFDocument
@@ -156,11 +156,7 @@ def _as_tokens(texts: list[str], special: Container[int], types: list[int]) -> l
         text if token in special or (kind == TokenType.UNUSED and text == f"[PAD{token}]") else as_token(text)
         for token, (text, kind) in enumerate(zip(texts, types))
     ]
-    if len(set(tokens)) < len(tokens):
-        twice = next(text for text, count in Counter(tokens).items() if count > 1)
-        raise NotImportableError(
-            f"two word pieces become the token {printable(twice)}, on which llama.cpp aborts"
-        )
+    refuse_repeated(tokens, "two word pieces become the token")
     return tokens
 
 
