@@ -14,8 +14,6 @@ Source of the format: tokenizers/src/tokenizer/serialization.rs of huggingface/t
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 from ..._util.errors import printable
@@ -23,17 +21,21 @@ from ...models.vocabulary import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
 from .. import incompatibilities
 from ..export_formats import Export, json_file, require_expressible
 from ..portable_patterns import NotExpressibleError
+from .hf_bpe import byte_pair_parts
 from .hf_config import ChatTemplates, tokenizer_config, types_told
-from .hf_parts import NOT_IN_1, HFParts
+from .hf_parts import NOT_IN_1
+from .hf_scores import score_parts
+from .hf_unigram import unigram_parts
+from .hf_wordpiece import word_piece_parts
 
 __all__ = ["NOT_IN_1", "TOKENIZER_CONFIG", "TOKENIZER_JSON", "Export", "to_tokenizer_json"]
 
 TOKENIZER_JSON, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
-_PARTS = {  # algorithm: module and function
-    "merges": ("hf_bpe", "byte_pair_parts"),
-    "scores": ("hf_scores", "score_parts"),
-    "unigram": ("hf_unigram", "unigram_parts"),
-    "word pieces": ("hf_wordpiece", "word_piece_parts"),
+_PARTS = {  # by the algorithm
+    "merges": byte_pair_parts,
+    "scores": score_parts,
+    "unigram": unigram_parts,
+    "word pieces": word_piece_parts,
 }
 
 
@@ -53,11 +55,7 @@ def to_tokenizer_json(
     vocabulary = incompatibilities.listed_out(vocabulary)
     if "" in vocabulary.token_to_id:
         raise NotExpressibleError(f"token {printable('')} is empty, which no library takes")
-    module, function = _PARTS[vocabulary.tokenizer_model.algorithm]
-    parts_of: Callable[[Vocabulary, bool], HFParts] = getattr(
-        import_module(f".{module}", __package__), function
-    )
-    parts = parts_of(vocabulary, code_points)
+    parts = _PARTS[vocabulary.tokenizer_model.algorithm](vocabulary, code_points)
     document = {
         "version": "1.0",
         "truncation": None,
