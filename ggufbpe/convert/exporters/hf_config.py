@@ -14,17 +14,8 @@ from ..._util.errors import printable
 from ..._util.spelling import BYTE_OF, unescape_spaces
 from ...gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
 from ...models.special_ids import SPECIAL_IDS
-from ...models.vocabulary import (
-    BYTE,
-    CONTROL,
-    LSTRIP,
-    NORMAL,
-    RSTRIP,
-    UNKNOWN,
-    UNUSED,
-    USER_DEFINED,
-    Vocabulary,
-)
+from ...models.token_table import ATTRIBUTE_OF_TYPE
+from ...models.vocabulary import CONTROL, LSTRIP, RSTRIP, UNKNOWN, UNUSED, Vocabulary
 from ..imported import NotImportableError
 
 _K = TokenizerKey
@@ -45,14 +36,7 @@ CONFIG_TOKENS = (
 )
 
 SPECIAL_ID_KEYS = {name: keys[0] for name, keys, _ in SPECIAL_IDS}
-TYPE_OF_ATTRIBUTE = {
-    NORMAL: TokenType.NORMAL,
-    UNKNOWN: TokenType.UNKNOWN,
-    CONTROL: TokenType.CONTROL,
-    USER_DEFINED: TokenType.USER_DEFINED,
-    UNUSED: TokenType.UNUSED,
-    BYTE: TokenType.BYTE,
-}
+TYPE_OF_ATTRIBUTE = {attribute: TokenType(kind) for kind, attribute in ATTRIBUTE_OF_TYPE.items()}
 
 
 # ---- written --------------------------------------------------------------------------------------------

@@ -7,19 +7,13 @@ import os
 from typing import Any
 
 from ..._util.errors import printable
+from ...gguf.constants import TokenType
 from ...hub.model_location import ModelLocation
-from ...models.vocabulary import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
+from ...models.token_table import ATTRIBUTE_OF_TYPE
 from .trained_vocabulary import Form, LearnedStep, TrainedVocabulary
 from .word_counts import splitting
 
-_ATTRIBUTES = {
-    "normal": NORMAL,
-    "control": CONTROL,
-    "unknown": UNKNOWN,
-    "user_defined": USER_DEFINED,
-    "unused": UNUSED,
-    "byte": BYTE,
-}
+_ATTRIBUTES = {TokenType(kind).name.lower(): attribute for kind, attribute in ATTRIBUTE_OF_TYPE.items()}
 _FIELDS = ("pre", "units", "end_of_word", "unk", "bos", "eos", "tokens", "types", "merges", "frequencies")
 
 
