@@ -11,6 +11,7 @@ and PLaMo-2 between bytes that no token has side by side; PLaMo-3 before two spa
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ..models.vocabulary import LSTRIP, RSTRIP, SPACES
@@ -22,11 +23,74 @@ if TYPE_CHECKING:
 _FIRST_STEP = 48  # bytes; how far before the wanted end a place is looked for first
 
 
-class SplitPoints:
-    """Where one tokenizer's texts can be split.
+class Places:
+    """Places where texts can be split: those of one tokenizer, or those that several have in common.
 
     `around` is how many bytes on either side of a place decide for `next`; `reach` is the same for `last`.
     """
+
+    around: int
+    reach: int
+
+    def next(self, text: bytes, start: int) -> int:
+        """Return the first place at or after `start`; the length of the text if there is none."""
+        raise NotImplementedError
+
+    def special_tokens(self, text: bytes, start: int, end: int) -> list[int]:
+        """Return the places after `start` and up to `end` where a special token certainly begins.
+
+        `text` as for `last`.
+        """
+        raise NotImplementedError
+
+    def last(self, text: bytes, start: int, end: int, *, between_words: bool = False) -> int:
+        """Return a place after `start` and up to `end`, near `end`; 0 if there is none.
+
+        `text` must have `reach` bytes after `end`, and before `start` at least as many, or begin at a place itself.
+        With `between_words`, it is one that `next` returns: no word of `Tokenizer.pre_tokenize` is divided there.
+        """
+        above, step = min(end + 1, len(text)), _FIRST_STEP
+        while above > start + 1:
+            first = max(above - step, start + 1)
+            begin = max(first - self.reach, 0)
+            at = begin + self.next(
+                text[begin : above + self.around], first - begin
+            )  # no byte is searched twice
+            if at < above:
+                return at
+            above, step = first, 4 * step
+        return 0 if between_words else max(self.special_tokens(text, start, end), default=0)
+
+
+def places_of(tokenizers: Iterable[Tokenizer], parse_special: bool, continues: bool) -> Places:
+    """Return the places that suit every one of `tokenizers`, of which there is at least one."""
+    several = [SplitPoints.of(tokenizer, parse_special, continues) for tokenizer in tokenizers]
+    return several[0] if len(several) == 1 else CommonPlaces(several)
+
+
+class CommonPlaces(Places):
+    """Where the texts of several tokenizers can be split alike."""
+
+    def __init__(self, several: Sequence[Places]) -> None:
+        self._several = several
+        self.around = max(each.around for each in several)
+        self.reach = max(each.reach for each in several)
+
+    def next(self, text: bytes, start: int) -> int:
+        at, before = start, -1
+        while at != before:
+            before = at
+            for each in self._several:
+                at = each.next(text, at)
+        return at
+
+    def special_tokens(self, text: bytes, start: int, end: int) -> list[int]:
+        first, *others = (set(each.special_tokens(text, start, end)) for each in self._several)
+        return sorted(first.intersection(*others))
+
+
+class SplitPoints(Places):
+    """Where one tokenizer's texts can be split."""
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, parse_special: bool, continues: bool) -> SplitPoints:
@@ -66,7 +130,6 @@ class SplitPoints:
         )
 
     def next(self, text: bytes, start: int) -> int:
-        """The first cut at or after `start`; the length of the text if there is none."""
         at = start
         while (at := self._engine.find_split_point(text, at, self._continues)) < len(text):
             if self._is_free(text, at):
@@ -74,22 +137,8 @@ class SplitPoints:
             at += 1
         return at
 
-    def last(self, text: bytes, start: int, end: int) -> int:
-        """A place after `start` and up to `end`, near `end`; 0 if there is none.
-
-        `text` must have `reach` bytes after `end`, and before `start` at least as many, or begin at a place itself.
-        """
-        above, step = min(end + 1, len(text)), _FIRST_STEP
-        while above > start + 1:
-            first = max(above - step, start + 1)
-            at = self.next(text, first)
-            if at < above:
-                return at
-            above, step = first, 4 * step
-        return max(self.special_tokens(text, start, end), default=0)
-
     def special_tokens(self, text: bytes, start: int, end: int) -> list[int]:
-        """The places after `start` and up to `end` where a special token certainly begins; `text` as for `last`.
+        """Return the places after `start` and up to `end` where a special token certainly begins.
 
         A token is certain if no other crosses its ends: those within it are shorter and come later in llama.cpp's
         order. Plain text always ends before it, so every model and engine has these places.
