@@ -18,7 +18,7 @@ from .._util.wording import counted
 from ..analysis.views import terminal
 from ..native import native
 from ..tokenizer import Tokenizer
-from ..tokenizer.chunking import added_ids, blocks
+from ..tokenizer.chunking import added_ids, chunks_of_stream, ids_of_chunks
 from ..tokenizer.token_offsets import Spans, spans
 from . import _output
 from ._arguments import (
@@ -124,30 +124,28 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class _Parts:
-    """The tokens of a text, block by block, so that memory does not grow with it; added tokens come separately."""
+    """The tokens of a text, chunk by chunk, so that memory does not grow with it; added tokens come separately."""
 
     def __init__(self, tokenizer: Tokenizer, stream: Any, arguments: argparse.Namespace) -> None:
         self._tokenizer = tokenizer
         self._parse_special = arguments.parse_special
-        self._blocks = blocks(stream, [tokenizer], self._parse_special, continues=True)
+        self._chunks = chunks_of_stream(stream, [tokenizer], self._parse_special, continues=True)
         # llama-tokenize passes "add BOS" as "add special tokens", so without BOS there is no EOS
         self._before, self._behind = ([], []) if arguments.no_bos else added_ids(tokenizer)
         self.count = 0
 
     def ids(self) -> Iterator[list[int]]:
         yield self._counted(self._before)
-        flags = {"add_special": False, "parse_special": self._parse_special}
-        for number, block in enumerate(self._blocks):
-            yield self._counted(self._tokenizer.encode(block, **flags, continues=number > 0))
+        yield from map(self._counted, ids_of_chunks(self._tokenizer, self._chunks, self._parse_special))
         yield self._counted(self._behind)
 
     def spans(self) -> Iterator[Spans]:
-        """Yield ids with their offsets in the whole text, block by block."""
+        """Yield ids with their offsets in the whole text, chunk by chunk."""
         yield Spans(self._before, [0] * len(self._before), [0] * len(self._before))
         at = 0
-        for block in self._blocks:
-            yield spans(self._tokenizer, block, self._parse_special, at)
-            at += len(block)
+        for chunk in self._chunks:
+            yield spans(self._tokenizer, chunk, self._parse_special, at)
+            at += len(chunk)
         yield Spans(self._behind, [at] * len(self._behind), [at] * len(self._behind))
 
     def _counted(self, ids: list[int]) -> list[int]:

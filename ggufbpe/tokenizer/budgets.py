@@ -1,6 +1,6 @@
 """Tells whether a text has at most so many tokens, reading no more of it than that takes.
 
-A text may be split where no text further away changes an id (chunking.py), so the counts of its blocks add up, and the
+A text may be split where no text further away changes an id (chunking.py), so the counts of its chunks add up, and the
 rest need not be read once they exceed the limit.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING
 
-from .chunking import blocks
+from .chunking import chunks_of_stream
 from .engine import Text
 
 if TYPE_CHECKING:
@@ -29,28 +29,28 @@ def count_up_to(
     found = sum(map(len, tokenizer.vocabulary.added)) if add_special else 0
     stream = TextStream(text)
     size = min(max(4 * limit, 1 << 10), 1 << 16)
-    parts = blocks(stream, [tokenizer], parse_special, size, continues=True, most=_ENDLESS)
-    block = next(parts, b"")
-    while block:
-        following = next(parts, b"")
-        if not following and stream.rest:  # no cut was found, and the text goes on
-            rest = _count_of_rest(tokenizer, block, stream, limit - found, parse_special, continues)
+    chunks = chunks_of_stream(stream, [tokenizer], parse_special, size, continues=True, most=_ENDLESS)
+    chunk = next(chunks, b"")
+    while chunk:
+        following = next(chunks, b"")
+        if not following and stream.rest:  # no place was found, and the text goes on
+            rest = _count_of_rest(tokenizer, chunk, stream, limit - found, parse_special, continues)
             return min(found + rest, limit + 1)
-        found += count(block, False, parse_special, 1, continues)
+        found += count(chunk, False, parse_special, 1, continues)
         if found > limit:
             return limit + 1
-        block, continues = following, True
+        chunk, continues = following, True
     return found
 
 
 def _count_of_rest(
-    tokenizer: Tokenizer, block: bytes, stream: TextStream, limit: int, parse_special: bool, continues: bool
+    tokenizer: Tokenizer, chunk: bytes, stream: TextStream, limit: int, parse_special: bool, continues: bool
 ) -> int:
-    """Return the count of a block and of everything after it, or a bound below it that exceeds `limit`."""
+    """Return the count of a chunk and of everything after it, or a bound below it that exceeds `limit`."""
     longest = tokenizer._longest_piece
-    if longest and (least := ceil((len(block) + stream.rest) / longest)) > limit:
+    if longest and (least := ceil((len(chunk) + stream.rest) / longest)) > limit:
         return least
-    return tokenizer._engine.count(block + stream.read(stream.rest), False, parse_special, 1, continues)
+    return tokenizer._engine.count(chunk + stream.read(stream.rest), False, parse_special, 1, continues)
 
 
 def longest_piece(tokenizer: Tokenizer) -> int:

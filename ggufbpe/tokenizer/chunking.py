@@ -1,8 +1,13 @@
-"""Cuts a long text into blocks whose ids, joined, are those of the whole text.
+"""Divides a text that comes bit by bit into chunks whose ids, joined, are those of the whole text.
 
-split_points.py says where a text can be cut. A text without a cut (a gigabyte of one letter) is one block. So is every
-text in the reference engine, which does not know the cuts; of a DNA model, whose k-mers are counted from the beginning
-of a sequence; and of UGM, whose sums of scores from the beginning decide once they are so large that they are rounded.
+split_points.py says where a text can be split. A text without such a place (a gigabyte of one letter) is one chunk. In
+the reference engine, only special tokens are places; so they are for a DNA model, whose k-mers are counted from the
+beginning of a sequence, and for UGM, whose sums of scores from the beginning decide once they are so large that they
+are rounded.
+
+    stream -> chunks_of_stream -+
+                                +-> stable_chunks -> chunks -> ids_of_chunks
+             pieces of a text --+
 """
 
 from __future__ import annotations
@@ -11,62 +16,102 @@ from collections.abc import Iterable, Iterator
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from .split_points import SplitPoints
+from .split_points import Places, places_of
 
 if TYPE_CHECKING:
     from . import Tokenizer
 
-BLOCK = 1 << 16  # bytes
-# bytes; a longer text in memory is encoded in blocks, since a str or its ids take more memory
+CHUNK_BYTES = 1 << 16  # of a stream
+# bytes; a longer text in memory is encoded in chunks, since a str or its ids take more memory
 LONG_TEXT = 1 << 20
+_MOST_READ = 1 << 17  # bytes of a stream at once, unless a chunk has more
 
 
-def blocks(
+def stable_chunks(
+    pieces: Iterable[bytes], places: Places, *, between_words: bool = False, most: float = inf
+) -> Iterator[bytes]:
+    """Yield the text of `pieces` in chunks, each as soon as no later piece can change the ids of what it has.
+
+    Each piece is searched from its end backwards, and no part of the text twice. The text ends where more than `most`
+    bytes have no place; they are the last chunk then. `between_words` as in `Places.last`.
+    """
+    reach = places.reach
+    before = bytearray()  # what has no place, from the last one on
+    rest = b""  # what follows it
+    searched = 0  # how much of `rest` has no place, or only places that were passed over
+    for piece in pieces:
+        rest += piece
+        end = len(rest) - reach
+        if end <= searched:
+            continue
+        if place := places.last(rest, searched, end, between_words=between_words):
+            chunk, rest, searched = rest[:place], rest[place:], end - place
+            if before:
+                chunk, before = b"".join((before, chunk)), bytearray()
+            yield chunk
+            del chunk  # it may be large
+            continue
+        kept = max(end - reach, 0)
+        before += rest[:kept]
+        rest, searched = rest[kept:], end - kept
+        if len(before) + len(rest) > most:
+            break
+    if before:
+        rest, before = b"".join((before, rest)), bytearray()
+    if rest:
+        yield rest
+
+
+def chunks_of_stream(
     stream: Any,
     tokenizers: Iterable[Tokenizer],
     parse_special: bool = True,
-    size: int = BLOCK,
+    size: int = CHUNK_BYTES,
     *,
     continues: bool = False,
+    between_words: bool = False,
     most: float = inf,
 ) -> Iterator[bytes]:
-    """The text of a binary stream in blocks of at least `size` bytes, mostly little more; none for an empty one.
+    """Yield the text of a binary stream in chunks of about `size` bytes; none for an empty one.
 
-    No id and no word of any of the `tokenizers` changes. `continues` says that all blocks but the first will be
-    encoded with it; otherwise, the text of a model without patterns is one block. Reading ends where more than `most`
-    bytes have no cut; they are the last block then. `TypeError` for a stream of str.
+    No id of any of the `tokenizers` changes; with `between_words`, no word of `pre_tokenize` either. `continues` says
+    that all chunks but the first will be encoded with it; otherwise, models without patterns have chunks only at
+    special tokens. `most` as in `stable_chunks`. `TypeError` for a stream of str.
 
     >>> import io
-    >>> list(blocks(io.BytesIO(b"Hello worlds"), [tok], size=3))
-    [b'Hello', b' worlds']
+    >>> list(chunks_of_stream(io.BytesIO(b"Hello worlds, Hello worlds, Hello"), [tok], size=16))
+    [b'Hello', b' worlds, Hello worlds, Hello']
     """
-    rest = read(stream, size)
-    if len(rest) < size:  # no cut is needed
-        yield from [rest] if rest else ()
+    first = read(stream, size)
+    if len(first) < size:  # the commonest case, in which no place is looked for
+        yield from [first] if first else ()
         return
-    places = [SplitPoints.of(tokenizer, parse_special, continues) for tokenizer in tokenizers]
-    around = max((each.around for each in places), default=0)
-    searched = size
-    wanted = size + size // 4 + around
-    while True:
-        rest += read(stream, wanted - len(rest))
-        is_end = len(rest) < wanted
-        last = len(rest) - (0 if is_end else around)
-        at = min(searched, last)
-        while at < last and (found := max((each.next(rest, at) for each in places), default=at)) != at:
-            at = found
-        if at < last:
-            yield rest[:at]
-            rest, searched, wanted = rest[at:], size, size + size // 4 + around
-        elif is_end:
-            if rest:
-                yield rest
-            return
-        elif len(rest) > most:
-            yield rest
-            return
-        else:
-            searched, wanted = last, 2 * wanted
+    places = places_of(tokenizers, parse_special, continues)
+    wanted = size
+
+    def pieces() -> Iterator[bytes]:
+        nonlocal wanted
+        yield first
+        is_end = False
+        while not is_end:
+            # Each search takes a while, so more is read where there was no place.
+            asked, wanted = wanted, max(min(2 * wanted, _MOST_READ), size)
+            piece = read(stream, asked)
+            is_end = len(piece) < asked
+            yield piece
+
+    for chunk in stable_chunks(pieces(), places, between_words=between_words, most=most):
+        wanted = size
+        yield chunk
+        del chunk  # it may be large
+
+
+def ids_of_chunks(tokenizer: Tokenizer, chunks: Iterable[bytes], parse_special: bool) -> Iterator[list[int]]:
+    """Yield the ids of each chunk of one text; no BOS or EOS is added."""
+    encode, continues = tokenizer._engine.encode, False
+    for chunk in chunks:
+        yield encode(chunk, False, parse_special, continues)
+        continues = True
 
 
 def read(stream: Any, size: int) -> bytes:
@@ -78,6 +123,11 @@ def read(stream: Any, size: int) -> bytes:
         parts.append(part)
         size -= len(part)
     return b"".join(parts)
+
+
+def read_all(stream: Any) -> bytes:
+    """What a binary stream has, all of it; `TypeError` for a stream of str."""
+    return b"".join(iter(lambda: read(stream, LONG_TEXT), b""))
 
 
 def added_ids(tokenizer: Tokenizer) -> tuple[list[int], list[int]]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._util.arguments import integer
 from .._util.utf8 import to_bytes
+from .chunking import ids_of_chunks, stable_chunks
 from .split_points import SplitPoints
 from .text_segments import SegmentChunk, SegmentPlace, Segments, TextSegment
 
@@ -252,26 +253,11 @@ def encode_stream(
 
     `Tokenizer.encode_stream` describes the arguments.
     """
-    encode = tokenizer._engine.encode
     places = SplitPoints.of(tokenizer, parse_special, continues=True)
     before, behind = tokenizer.vocabulary.added if add_special else ([], [])
     yield from before
-    rest = bytearray()  # begins at a place
-    searched = 0  # up to where there is no place in it
-    continues = False
-    for piece in _small_pieces(pieces):
-        rest += piece
-        end = len(rest) - places.reach
-        if end <= searched:
-            continue
-        window = max(searched - places.reach, 0)
-        place = places.last(bytes(rest[window:]), searched - window, end - window)
-        searched = end
-        if place:
-            yield from encode(bytes(rest[: window + place]), False, parse_special, continues)
-            del rest[: window + place]
-            searched, continues = end - window - place, True
-    yield from encode(bytes(rest), False, parse_special, continues)
+    chunks = stable_chunks(_small_pieces(pieces), places)
+    yield from chain.from_iterable(ids_of_chunks(tokenizer, chunks, parse_special))
     yield from behind
 
 

@@ -1,4 +1,4 @@
-"""Computes where tokens begin and end, in a text or in a block of a longer text."""
+"""Computes where tokens begin and end, in a text or in a chunk of a longer text."""
 
 # No `from __future__ import annotations`: `typing` would compile each annotation of a NamedTuple at every import.
 
@@ -65,8 +65,8 @@ class TokenOffsets(Sequence[tuple[int, int]]):
         return numpy.array(numpy.frombuffer(self._flat, numpy.int64).reshape(-1, 2), dtype)  # always a copy
 
 
-def blocks_add_up(tokenizer: "Tokenizer") -> bool:
-    """Whether the counts of a text's blocks add up to those of the whole: its tokens stand for all of it."""
+def chunks_add_up(tokenizer: "Tokenizer") -> bool:
+    """Whether the counts of a text's chunks add up to those of the whole: its tokens stand for all of it."""
     vocabulary = tokenizer.vocabulary
     keeps_text = vocabulary.tokenizer_model.keeps_text and not vocabulary.pre_tokenizer.prepend_space
     return tokenizer.engine == "native" and keeps_text

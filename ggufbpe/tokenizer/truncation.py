@@ -2,7 +2,7 @@
 
     counts at certain places, from both ends -> a bound for each part -> the few parts near it, counted one by one
 
-A certain place is one where no text further away changes an id (chunking.py). What stands between the beginning and
+A certain place is one where no text further away changes an id (split_points.py). What stands between the beginning and
 such a place, or between a place and the end, has one count whatever is cut out elsewhere, so the sum of both is a bound
 below the count of each part that keeps them. The longest part is the first that fits, from the longest downwards, where
 the bound does not forbid it.
@@ -14,11 +14,11 @@ import io
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from .._util.unicode_classes import class_of
 from .._util.utf8 import to_bytes
-from .chunking import blocks
+from .chunking import chunks_of_stream
 from .engine import numpy
 
 if TYPE_CHECKING:
@@ -71,9 +71,11 @@ def _without_middle(tokenizer: Tokenizer, text: str, limit: int, side: Side, par
 def _counts_before(tokenizer: Tokenizer, data: bytes, limit: int, parse_special: bool) -> dict[int, int]:
     """Certain places, and how many ids are before each, from the beginning until that is more than `limit`."""
     found, at, count = {0: 0}, 0, 0
-    for block in blocks(io.BytesIO(data), [tokenizer], parse_special, _COARSE, continues=True):
-        count += tokenizer._engine.count(block, False, parse_special, 1, at > 0)
-        at += len(block)
+    # Only such places are certain that `around` bytes decide, not special tokens within a word.
+    how: Any = {"continues": True, "between_words": True}
+    for chunk in chunks_of_stream(io.BytesIO(data), [tokenizer], parse_special, _COARSE, **how):
+        count += tokenizer._engine.count(chunk, False, parse_special, 1, at > 0)
+        at += len(chunk)
         if at < len(data):
             found[at] = count
         if count > limit:

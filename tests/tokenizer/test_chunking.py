@@ -1,4 +1,4 @@
-"""Texts in blocks: ids and words are those of the whole, for every pre-tokenizer, whatever the text is."""
+"""Texts in chunks: ids and words are those of the whole, for every pre-tokenizer, whatever the text is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import io
 import subprocess
 import sys
 from array import array
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,9 @@ from ggufbpe.cli import main
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.models.vocabulary import BYTE, Vocabulary
 from ggufbpe.native import native
-from ggufbpe.tokenizer.chunking import blocks
+from ggufbpe.tokenizer import chunking
+from ggufbpe.tokenizer.chunking import chunks_of_stream, ids_of_chunks, stable_chunks
+from ggufbpe.tokenizer.split_points import SplitPoints
 from ggufbpe.tokenizer.trace import Trace
 
 pytestmark = pytest.mark.skipif(native is None, reason="the reference engine takes whole texts")
@@ -45,14 +47,18 @@ sys.exit(code)
 
 
 def check(tokenizer: Tokenizer, data: bytes, size: int, *others: Tokenizer) -> list[bytes]:
-    for parse_special in (True, False):
-        found = list(blocks(io.BytesIO(data), [tokenizer, *others], parse_special, size))
+    for parse_special, between_words in product((True, False), repeat=2):
+        models = [tokenizer, *others]
+        found = list(
+            chunks_of_stream(io.BytesIO(data), models, parse_special, size, between_words=between_words)
+        )
         assert b"".join(found) == data
         flags = {"add_special": False, "parse_special": parse_special}
-        assert list(chain(*(tokenizer.encode(each, **flags) for each in found))) == tokenizer.encode(
-            data, **flags
-        )
-        assert list(chain(*map(tokenizer.pre_tokenize, found))) == tokenizer.pre_tokenize(data)
+        ids = tokenizer.encode(data, **flags)
+        assert list(chain(*(tokenizer.encode(each, **flags) for each in found))) == ids
+        assert list(chain(*ids_of_chunks(tokenizer, found, parse_special))) == ids
+        if between_words:
+            assert list(chain(*map(tokenizer.pre_tokenize, found))) == tokenizer.pre_tokenize(data)
     return found
 
 
@@ -78,28 +84,73 @@ def test_a_place_suits_every_tokenizer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "blocks_of"),
+    ("text", "chunks"),
     [
         (b"a\n\nb", [b"a\n\nb"]),  # "\n", "\n"; but "\n\n" where a text ends
-        (b"Hello worlds", [b"Hello", b" worlds"]),
+        (b"Hello worlds", [b"Hello worlds"]),  # what may follow is not far enough away
+        (b"Hello worlds" + b"!" * 26, [b"Hello", b" worlds", b"!" * 26]),
         (b"<|endoftext|>", [b"<|endoftext|>"]),
+        (b"!<|endoftext|>" + b"!" * 26, [b"!", b"<|endoftext|>" + b"!" * 26]),
         (b"", []),
         ("é".encode(), ["é".encode()]),
     ],
 )
-def test_where_texts_are_cut(text: bytes, blocks_of: list[bytes]) -> None:
-    assert list(blocks(io.BytesIO(text), [tokenizer_as("gpt-2")], size=2)) == blocks_of
+def test_where_texts_are_divided(text: bytes, chunks: list[bytes]) -> None:
+    assert list(chunks_of_stream(io.BytesIO(text), [tokenizer_as("gpt-2")], size=2)) == chunks
 
 
-def test_blocks_are_little_larger_than_they_must_be() -> None:
+def test_between_words_there_are_no_special_tokens_within_one() -> None:
+    text, tokenizer = b"!<|endoftext|>" + b"!" * 26, tokenizer_as("gpt-2")
+    assert tokenizer.pre_tokenize(text)[0] == "!<|"
+    found = chunks_of_stream(io.BytesIO(text), [tokenizer], size=2, between_words=True)
+    assert b"!<|" in b"".join(found)
+
+
+def test_chunks_are_little_larger_than_they_must_be() -> None:
     data = Path(__file__).read_bytes()
-    found = list(blocks(io.BytesIO(data), [tokenizer_as("gpt-2")], size=512))
+    found = list(chunks_of_stream(io.BytesIO(data), [tokenizer_as("gpt-2")], size=512))
     assert max(map(len, found)) < 600
+    assert len(found) < len(data) / 512 + 2
+
+
+def test_a_text_shorter_than_a_chunk_is_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = tokenizer_as("gpt-2")
+    monkeypatch.setattr(chunking, "places_of", None)
+    assert list(chunks_of_stream(io.BytesIO(b"a b c"), [tokenizer], size=6)) == [b"a b c"]
+    with pytest.raises(TypeError, match="not callable"):
+        list(chunks_of_stream(io.BytesIO(b"a b c"), [tokenizer], size=5))
 
 
 @pytest.mark.parametrize("data", [b"a" * 5000, b"\x80" * 5000, b"\n" * 5000, b" " * 5000])
-def test_a_text_without_a_place_is_one_block(data: bytes) -> None:
-    assert list(blocks(io.BytesIO(data), [tokenizer_as("gpt-2")], size=256)) == [data]
+def test_a_text_without_a_place_is_one_chunk(data: bytes) -> None:
+    assert list(chunks_of_stream(io.BytesIO(data), [tokenizer_as("gpt-2")], size=256)) == [data]
+
+
+def test_reading_ends_where_too_much_has_no_place() -> None:
+    stream = io.BytesIO(b"one two " + b"a" * 5000)
+    found = list(chunks_of_stream(stream, [tokenizer_as("gpt-2")], size=256, most=1000))
+    assert len(found) == 2
+    assert b"".join(found) == stream.getvalue()[: stream.tell()]
+    assert 1000 < len(found[1]) < 1300
+
+
+@pytest.mark.parametrize("piece", [b"a" * 10, b"\n"])
+def test_each_byte_of_a_text_without_a_place_is_searched_once(
+    piece: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenizer = tokenizer_as("gpt-2")
+    places = SplitPoints(tokenizer, parse_special=True, continues=True)
+    searched = []
+    real = SplitPoints.last
+
+    def last(self: SplitPoints, text: bytes, start: int, end: int, **more: bool) -> int:
+        searched.append(len(text))
+        assert len(text) - end == self.reach
+        return real(self, text, start, end, **more)
+
+    monkeypatch.setattr(SplitPoints, "last", last)
+    assert list(stable_chunks([piece] * 2000, places)) == [piece * 2000]
+    assert max(searched) < 3 * places.reach
 
 
 def test_a_stream_that_gives_little_at_a_time_is_read_to_its_end() -> None:
@@ -108,18 +159,47 @@ def test_a_stream_that_gives_little_at_a_time_is_read_to_its_end() -> None:
             return super().read(min(size or 0, 7))
 
     data = Path(__file__).read_bytes()[:5000]
-    whole, slow = (list(blocks(kind(data), [tokenizer_as("gpt-2")], size=512)) for kind in (io.BytesIO, Slow))
+    whole, slow = (
+        list(chunks_of_stream(kind(data), [tokenizer_as("gpt-2")], size=512)) for kind in (io.BytesIO, Slow)
+    )
     assert slow == whole
+
+
+def test_nothing_is_read_after_the_end() -> None:
+    """A terminal that has said that a text ends waits for another one."""
+
+    class Terminal(io.BytesIO):
+        has_ended = False
+
+        def read(self, size: int | None = -1) -> bytes:
+            assert not self.has_ended
+            data = super().read(size)
+            self.has_ended = not data
+            return data
+
+    data = b"some words, " * 100
+    for size in (7, 512, 600, 1199, 1200, 1201):
+        assert b"".join(chunks_of_stream(Terminal(data), [tokenizer_as("gpt-2")], size=size)) == data
 
 
 def test_the_reference_engine_takes_the_whole() -> None:
     tokenizer = Tokenizer(tokenizer_as("gpt-2").vocabulary, "reference")
-    assert list(blocks(io.BytesIO(b"one two three"), [tokenizer], size=2)) == [b"one two three"]
+    text = b"one two three" * 9
+    assert list(chunks_of_stream(io.BytesIO(text), [tokenizer], size=2)) == [text]
+
+
+def test_the_reference_engine_divides_at_special_tokens() -> None:
+    tokenizer = Tokenizer(tokenizer_as("gpt-2").vocabulary, "reference")
+    text = b"one two<|endoftext|>three" + b" four" * 9
+    found = list(chunks_of_stream(io.BytesIO(text), [tokenizer], size=2))
+    assert found == [b"one two", b"<|endoftext|>three" + b" four" * 9]
+    whole = chunks_of_stream(io.BytesIO(text), [tokenizer], size=2, between_words=True)
+    assert list(whole) == [text]
 
 
 def test_text_streams_are_refused() -> None:
     with pytest.raises(TypeError, match="binary mode"):
-        list(blocks(io.StringIO("text"), [tokenizer_as("gpt-2")]))
+        list(chunks_of_stream(io.StringIO("text"), [tokenizer_as("gpt-2")]))
 
 
 # ---- models without patterns ----------------------------------------------------------------------------
@@ -156,8 +236,12 @@ def answer(tokenizer: Tokenizer, some: list[bytes], flag: bool) -> tuple[list[in
     return ids, words, ends
 
 
+def without_words(answered: tuple[list[int], int, list[int]] | str) -> Any:
+    return answered if isinstance(answered, str) else answered[::2]
+
+
 @pytest.mark.parametrize("model", ["llama", "bert", "rwkv", "plamo2", "plamo3", "t5"])
-def test_blocks_that_go_on_from_each_other_have_the_ids_of_the_whole(model: str) -> None:
+def test_chunks_that_go_on_from_each_other_have_the_ids_of_the_whole(model: str) -> None:
     cuts = 0
     for name, tokenizer in opened().items():
         if tokenizer.model != model:
@@ -165,10 +249,15 @@ def test_blocks_that_go_on_from_each_other_have_the_ids_of_the_whole(model: str)
         text = odd_text(name, special_texts(tokenizer)) + b" \xf0ab c \xe2\x96\x81 d\xf0 e" * 9
         for data in (text, text.decode("utf-8", "ignore").encode()):
             for flag in (True, False):
-                found = list(blocks(io.BytesIO(data), [tokenizer], flag, 24, continues=True))
-                assert b"".join(found) == data
-                assert answer(tokenizer, found, flag) == answer(tokenizer, [data], flag), name
-                cuts += len(found) - 1
+                for between_words in (True, False):
+                    how = {"continues": True, "between_words": between_words}
+                    found = list(chunks_of_stream(io.BytesIO(data), [tokenizer], flag, 24, **how))
+                    assert b"".join(found) == data
+                    ours, whole = answer(tokenizer, found, flag), answer(tokenizer, [data], flag)
+                    if not between_words:  # words may end at special tokens
+                        ours, whole = without_words(ours), without_words(whole)
+                    assert ours == whole, name
+                    cuts += (len(found) - 1) * between_words
     assert (cuts == 0) == (model in NEVER_CUT)
 
 
@@ -223,7 +312,12 @@ def test_both_engines_go_on_alike(name: str, text: str | bytes) -> None:
 )
 def test_where_texts_of_spm_are_cut(tokens: list[str], text: bytes, expected: list[bytes]) -> None:
     tokenizer = Tokenizer(spm_vocabulary(tokens))
-    assert list(blocks(io.BytesIO(text), [tokenizer], size=2, continues=True)) == expected
+    places = SplitPoints(tokenizer, parse_special=True, continues=True)
+    found, at = [0], 1
+    while (at := places.next(text, at)) < len(text):
+        found.append(at)
+        at += 1
+    assert [text[first:last] for first, last in zip(found, [*found[1:], None])] == expected
 
 
 @pytest.mark.slow
@@ -259,7 +353,11 @@ def test_commands_take_no_more_memory_for_a_longer_text(command: list[str], tmp_
 @pytest.mark.parametrize("flag", [True, False])
 def test_a_survey_has_what_the_trace_has(name: str, flag: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surveys, "_PART", 32)
-    monkeypatch.setattr(surveys, "blocks", lambda stream, *how, size=256: blocks(stream, *how, size=size))
+    monkeypatch.setattr(
+        surveys,
+        "chunks_of_stream",
+        lambda stream, *how, size=256: chunks_of_stream(stream, *how, size=size),
+    )
     tokenizer = tokenizer_as(name)
     vocabulary = tokenizer.vocabulary._replace(add_bos=flag, add_eos=flag)
     tokenizer = Tokenizer(vocabulary)

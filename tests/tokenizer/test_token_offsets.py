@@ -17,7 +17,7 @@ from ggufbpe.models.pretokenizers.random_texts import RandomTexts
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.native import native
 from ggufbpe.tokenizer.reference_engine import ReferenceEngine
-from ggufbpe.tokenizer.token_offsets import TokenOffsets, blocks_add_up, spans
+from ggufbpe.tokenizer.token_offsets import TokenOffsets, chunks_add_up, spans
 
 pytestmark = [
     pytest.mark.skipif(native is None, reason="there is no compiled engine"),
@@ -212,7 +212,7 @@ ADD_UP = {"spm": False, "wpm": False, "rwkv": True, "plamo2": True, "hybriddna":
 
 
 @pytest.mark.parametrize("name", ADD_UP)
-def test_blocks_add_up(name: str) -> None:
+def test_chunks_add_up(name: str) -> None:
     tokenizer = Tokenizer.from_gguf(ROOT / "fixtures" / "vocabs" / f"{name}.gguf")
-    assert blocks_add_up(tokenizer) is ADD_UP[name]
-    assert not blocks_add_up(Tokenizer(tokenizer.vocabulary, "reference"))
+    assert chunks_add_up(tokenizer) is ADD_UP[name]
+    assert not chunks_add_up(Tokenizer(tokenizer.vocabulary, "reference"))

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from ..._util.lazy import cached_property
 from ...models.tracers.trace_types import Cut, Fragment
-from ...tokenizer.chunking import blocks
+from ...tokenizer.chunking import chunks_of_stream, ids_of_chunks
 from ...tokenizer.trace import Part, Totals, Trace, trace_part, traced_parts, tracer_of
 from .survey import Wanted, survey
 
@@ -56,16 +56,15 @@ class Parts:
 
     @property
     def text(self) -> Iterator[bytes]:
-        """The text in blocks whose words and ids are those of the whole text."""
+        """The text in chunks whose words and ids are those of the whole text, each encoded by itself."""
         self.file.seek(0)
-        return blocks(self.file, [self.tokenizer], self.flags["parse_special"], _SIZE)
+        return chunks_of_stream(self.file, [self.tokenizer], self.flags["parse_special"], _SIZE)
 
     @property
     def ids(self) -> Iterator[list[int]]:
         """The ids, in lists."""
         yield self._added[0]
-        for block in self.text:
-            yield self.tokenizer.encode(block, add_special=False, parse_special=self.flags["parse_special"])
+        yield from ids_of_chunks(self.tokenizer, self.text, self.flags["parse_special"])
         yield self._added[1]
 
     @property
@@ -92,13 +91,13 @@ class Parts:
 
     def _traced(self) -> Iterator[Part]:
         tracer = tracer_of(self.tokenizer)
-        parts_of_words = not tracer.stages  # otherwise a block is a part
+        parts_of_words = not tracer.stages  # otherwise a chunk is a part
         before, last = Totals(), None
-        for block, is_first, is_last in _with_ends(self.text):
+        for chunk, is_first, is_last in _with_ends(self.text):
             count = Totals()
             for start, trace in traced_parts(
                 self.tokenizer,
-                block,
+                chunk,
                 **self.flags,
                 begins=is_first,
                 ends=is_last,
@@ -113,7 +112,7 @@ class Parts:
                 ):
                     before = before._replace(fragments=before.fragments - 1)
                 yield Part(before + start, trace)
-                count = start + Totals(len(block), len(trace.words), len(trace.tokens), len(trace.fragments))
+                count = start + Totals(len(chunk), len(trace.words), len(trace.tokens), len(trace.fragments))
                 last = trace.fragments[-1] if trace.fragments else None
             before += count
 
@@ -197,9 +196,9 @@ def _continues_fragment(last: Fragment, fragment: Fragment) -> bool:
 
 
 def _with_ends(pieces: Iterator[bytes]) -> Iterator[tuple[bytes, bool, bool]]:
-    """Each block, and whether it is the first and the last; one empty block if there is none."""
-    block, is_first = next(pieces, b""), True
+    """Each chunk, and whether it is the first and the last; one empty chunk if there is none."""
+    chunk, is_first = next(pieces, b""), True
     for following in pieces:
-        yield block, is_first, False
-        block, is_first = following, False
-    yield block, is_first, True
+        yield chunk, is_first, False
+        chunk, is_first = following, False
+    yield chunk, is_first, True

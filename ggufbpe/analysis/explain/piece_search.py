@@ -1,6 +1,6 @@
 """Searches a long text for a piece: among its tokens, and where its characters stand.
 
-The text is searched block by block, and traced only where the characters stand.
+The text is searched chunk by chunk, and traced only where the characters stand.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from ..._util import utf8
 from ..._util.spelling import SPACE, escape_spaces
 from ...models.bpe.merge import byte_level
 from ...models.tracers.trace_types import Tracer
-from ...tokenizer.chunking import blocks
-from ...tokenizer.token_offsets import blocks_add_up
+from ...tokenizer.chunking import chunks_of_stream, read_all
+from ...tokenizer.token_offsets import chunks_add_up
 from ...tokenizer.trace import Totals, Trace, trace_part, traced_parts
 from .piece_places import Sought, find_places, symbol_runs
 from .reasons import Place, WhyNot
@@ -56,7 +56,7 @@ class PieceSearch:
         if self._tracer.stages:
             self._through_text(stream, add_special)
         else:
-            self._through_words(b"".join(blocks(stream, [self._tokenizer], self._parse_special)), add_special)
+            self._through_words(read_all(stream), add_special)
         answer = WhyNot(self._name, "", self._token, self._tokenizer.id_to_token(self._token))
         if self._count:
             return answer._replace(
@@ -106,16 +106,16 @@ class PieceSearch:
         self._count = times
 
     def _windows(self, stream: Any) -> Iterator[tuple[Totals, bytes, bytes]]:
-        """The text block by block, each with the text kept from before it and the totals before that.
+        """The text chunk by chunk, each with the text kept from before it and the totals before that.
 
-        At least `_reach` bytes are kept, so that no piece is missed across blocks.
+        At least `_reach` bytes are kept, so that no piece is missed across chunks.
         """
-        if not blocks_add_up(self._tokenizer):
-            yield Totals(), b"", b"".join(blocks(stream, [self._tokenizer], self._parse_special))
+        if not chunks_add_up(self._tokenizer):
+            yield Totals(), b"", read_all(stream)
             return
         counter = Counter(self._tokenizer, self._parse_special)
         kept: list[tuple[Totals, bytes]] = []
-        for piece in blocks(stream, [self._tokenizer], self._parse_special, _PIECE):
+        for piece in chunks_of_stream(stream, [self._tokenizer], self._parse_special, _PIECE):
             here = counter.totals
             yield (kept[0][0] if kept else here), b"".join(data for _, data in kept), piece
             counter.add(piece)
@@ -168,7 +168,7 @@ class PieceSearch:
         self._instead.update(v for v in wanted if any(self._variants[v] in run.text for run in runs))
 
     def _may_stand_in(self, data: bytes, variants: list[str]) -> bool:
-        if not blocks_add_up(self._tokenizer):
+        if not chunks_add_up(self._tokenizer):
             return True
         entry = self._tokenizer.vocabulary.pre_tokenizer
         text = utf8.decode(data, self._tokenizer.vocabulary.strict_utf8)

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...models.tracers.trace_types import Fragment, Tracer
-from ...tokenizer.chunking import blocks
-from ...tokenizer.token_offsets import blocks_add_up
+from ...tokenizer.chunking import chunks_of_stream, read_all
+from ...tokenizer.token_offsets import chunks_add_up
 from ...tokenizer.trace import Part, Totals, Trace, added_to, stripped_by, trace_part, traced_parts, tracer_of
 
 if TYPE_CHECKING:
@@ -83,10 +83,10 @@ def survey(
     tracer = tracer_of(tokenizer)
     flags = {"add_special": add_special, "parse_special": parse_special}
     if not tracer.stages:
-        text = _bounded(b"".join(blocks(stream, [tokenizer], parse_special)), most)
+        text = _bounded(read_all(stream), most)
         return _survey_of_words(tokenizer, text, wanted, flags, fragments, clipped)
-    if not blocks_add_up(tokenizer):
-        text = _bounded(b"".join(blocks(stream, [tokenizer], parse_special)), most)
+    if not chunks_add_up(tokenizer):
+        text = _bounded(read_all(stream), most)
         return survey_whole(tokenizer.trace(text, **flags))
     counter = Counter(tokenizer, parse_special, fragments, clipped)
     before_all, behind_all = added_to(tokenizer) if add_special else ([], [])
@@ -96,10 +96,10 @@ def survey(
     part: list[bytes] = []
     before = Totals()
     is_done = False
-    for block in blocks(stream, [tokenizer], parse_special):
-        pieces: Iterable[bytes] = [block]
+    for chunk in chunks_of_stream(stream, [tokenizer], parse_special):
+        pieces: Iterable[bytes] = [chunk]
         if not is_done:
-            pieces = blocks(io.BytesIO(block), [tokenizer], parse_special, size=_PART)
+            pieces = chunks_of_stream(io.BytesIO(chunk), [tokenizer], parse_special, size=_PART)
         for piece in pieces:
             start = counter.totals
             counter.add(piece)

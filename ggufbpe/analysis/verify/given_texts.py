@@ -15,12 +15,11 @@ from ..._util.escapes import process_escapes
 from ...data.corpora.corpus_files import File, files_of, ignored_by_git, open_file
 from ...data.corpora.readers import has_records, records
 from ...data.corpora.records import CorpusError, Report, decompressed
-from ...tokenizer.chunking import read
+from ...tokenizer.chunking import read, read_all
 from ...tokenizer.inputs import TextOrPath, text_of
 from .result import ComparedText
 
 _LIMIT = 1 << 16  # bytes of a text that is cut from a file
-_READ_AT_ONCE = 1 << 20  # bytes of a stream
 _STDIN = "<stdin>"  # what Python calls it
 
 Source = TextOrPath | IO[bytes] | File | ComparedText
@@ -84,11 +83,7 @@ def _of_file(file: File, reading: ReadingTexts, whole: bool) -> Iterator[Compare
 
 def _of_stream(name: str, stream: Any, whole: bool) -> Iterator[ComparedText]:
     offset = 0
-    for data in (
-        [b"".join(iter(lambda: read(stream, _READ_AT_ONCE), b""))]
-        if whole
-        else cut_into_texts(stream, _LIMIT)
-    ):
+    for data in [read_all(stream)] if whole else cut_into_texts(stream, _LIMIT):
         yield ComparedText(name, offset, data)
         offset += len(data)
 

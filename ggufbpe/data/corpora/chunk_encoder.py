@@ -16,7 +16,7 @@ from ..._util.extras import imported
 from ..._util.utf8 import is_utf8
 from ...models.tokenizer_model import NO_TOKEN
 from ...tokenizer import Tokenizer
-from ...tokenizer.chunking import blocks
+from ...tokenizer.chunking import chunks_of_stream
 from .byte_formats import Layout
 from .chat_encoder import ChatEncoder, EncodedChat
 from .chunks import CHUNK, Chunk, ChunkReader, CorpusPlace
@@ -66,7 +66,8 @@ def chunk_reader(tokenizer: Tokenizer, inputs: list[Input], options: Options) ->
     """What reads the inputs, and cuts long texts where the tokenizer lets it."""
 
     def cut(stream: Any) -> Iterator[bytes]:
-        return blocks(stream, [tokenizer], options.document.parse_special, CHUNK, continues=True)
+        parse_special = options.document.parse_special
+        return chunks_of_stream(stream, [tokenizer], parse_special, CHUNK, continues=True)
 
     document = options.document
     may_cut = document.max_length is None  # else the whole text is counted before any of it is written

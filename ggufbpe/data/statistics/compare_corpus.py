@@ -15,7 +15,7 @@ from typing import IO, Any
 from ..._util.errors import printable
 from ..._util.progress import OnProgress, Progress
 from ...tokenizer import Tokenizer
-from ...tokenizer.chunking import blocks
+from ...tokenizer.chunking import chunks_of_stream
 from ...tokenizer.inputs import Model, tokenizers_of
 from ..corpora.chat_records import Preference
 from ..corpora.corpus_files import ignored_by_git
@@ -50,7 +50,7 @@ def stats(
 
     `models` is one or several of `Tokenizer` and paths of GGUF files; a mapping gives them names. `corpus` is a
     list of texts (`str`), files and directories (`pathlib.Path`), and binary streams, or one `Path` or stream; a
-    mapping has such a corpus, or a text, for each group. Bytes need not be UTF-8. Only a block of text and numbers are
+    mapping has such a corpus, or a text, for each group. Bytes need not be UTF-8. Only a chunk of text and numbers are
     held in memory.
 
     `by` names the groups: each "file", each "folder" (the first below a given directory), each "extension", or
@@ -91,7 +91,8 @@ def _of_texts(
     named: Mapping[str, Tokenizer], corpus: object, reading: Reading, parse_special: bool, add_bos: bool
 ) -> Stats:
     def cut(stream: Any) -> Iterator[bytes]:
-        return blocks(stream, named.values(), parse_special, continues=True)
+        models = named.values()
+        return chunks_of_stream(stream, models, parse_special, continues=True, between_words=True)
 
     measurer = Measurer(named, parse_special, add_bos)
     for batch in batches(corpus, reading, cut):

@@ -2,7 +2,7 @@
 
     paths -> corpus_files.py -> files -> texts -> Tokenizer.count -> TextCounts of each file
 
-A text of any size is counted in blocks (tokenizer/chunking.py), so that memory does not grow with it.
+A text of any size is counted in chunks (tokenizer/chunking.py), so that memory does not grow with it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..._util import utf8
 from ..._util.progress import OnProgress, Progress
 from ..._util.wording import counted
 from ...tokenizer import Tokenizer
-from ...tokenizer.chunking import LONG_TEXT, added_ids, blocks
+from ...tokenizer.chunking import LONG_TEXT, added_ids, chunks_of_stream
 from ...tokenizer.inputs import Model, tokenizer_of
 from ..corpora.corpus_files import File, files_of, ignored_by_git, open_file
 from ..corpora.readers import chats_of_table, has_records, read_lines, records
@@ -248,7 +248,7 @@ class FileCounter:
                     tell = _teller(progress, total, name, {"files": number})
                     tell(before)
                     with open_file(name) as raw:
-                        counts = self._count_file(name, raw, _each_block(tell, raw, before))
+                        counts = self._count_file(name, raw, _each_chunk(tell, raw, before))
             except (OSError, MemoryError, ValueError) as error:
                 self._report(name, error)
             else:
@@ -289,28 +289,27 @@ class FileCounter:
             yield self._prompt(stream.read())
 
     def _count_text(self, name: str, stream: IO[bytes], tell: Callable[[int], None]) -> TextCounts:
-        """The counts of a text, read block by block so that memory does not grow with it."""
-        counts = self._counts(name, self._cut(stream), tell, None)
+        """The counts of a text, read chunk by chunk so that memory does not grow with it."""
+        counts = self._counts(name, self._chunks(stream), tell, None)
         return counts._replace(tokens=counts.tokens + self._added)
 
-    def _cut(self, stream: IO[bytes]) -> Iterator[bytes]:
-        return blocks(stream, [self._tokenizer], self._parse_special, continues=True)
+    def _chunks(self, stream: IO[bytes]) -> Iterator[bytes]:
+        return chunks_of_stream(stream, [self._tokenizer], self._parse_special, continues=True)
 
-    def _blocks(self, text: bytes) -> Iterable[bytes]:
-        """A long text block by block."""
-        return [text] if len(text) < LONG_TEXT else self._cut(io.BytesIO(text))
+    def _chunks_if_long(self, text: bytes) -> Iterable[bytes]:
+        return [text] if len(text) < LONG_TEXT else self._chunks(io.BytesIO(text))
 
     def _counts(
         self, name: str, parts: Iterable[bytes | ChatCount], tell: Callable[[int], None], added: int | None
     ) -> TextCounts:
-        """The counts of all parts together; each adds `added` tokens. None: the parts are blocks of one text."""
+        """The counts of all parts together; each adds `added` tokens. None: the parts are chunks of one text."""
         tokens = size = characters = undecodable = 0
         for whole in parts:
             is_text = isinstance(whole, bytes)
             tokens += (added or 0) if isinstance(whole, bytes) else whole.count
             prompt = whole if isinstance(whole, bytes) else whole.prompt
             continues = added is None and size > 0
-            for part in [prompt] if added is None else self._blocks(prompt):
+            for part in [prompt] if added is None else self._chunks_if_long(prompt):
                 text = utf8.decode(part)
                 if is_text:
                     tokens += self._tokenizer.count(
@@ -340,7 +339,7 @@ def _teller(
     return lambda done: progress(Progress("count", done, total, "bytes", item, counts))
 
 
-def _each_block(tell: Callable[[int], object], raw: IO[bytes], before: int) -> Callable[[int], None]:
+def _each_chunk(tell: Callable[[int], object], raw: IO[bytes], before: int) -> Callable[[int], None]:
     """Return a function that takes the bytes of text counted so far, and tells the place in the file now and then."""
     if tell is _ignore:
         return _ignore

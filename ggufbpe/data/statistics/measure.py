@@ -193,7 +193,7 @@ class Measurer:
         }
         self._models = [_Model(name, model, parse_special, added[name]) for name, model in tokenizers.items()]
         self._groups: dict[str, _Group] = {}
-        self._in_word = False  # the last block ended within a word
+        self._in_word = False  # the last chunk ended within a word
 
     def add(self, batch: Batch) -> None:
         """Count the texts of a batch."""
@@ -313,7 +313,7 @@ class _Model:
             counts.pieces += sum(map(self._tokenizer.count_words, texts))
         added = np.array(self._added[: begun * len(self._added)], dtype=np.int64)
         used = np.concatenate([ids, added])
-        new = np.unique(used[~np.isin(used, counts.used)])  # few, so that no block sorts all that were used
+        new = np.unique(used[~np.isin(used, counts.used)])  # few, so that no chunk sorts all that were used
         counts.used = np.insert(counts.used, np.searchsorted(counts.used, new), new)
 
     def usage(self) -> Usage:

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..._util.progress import OnProgress, Progress
-from ...tokenizer.chunking import BLOCK, LONG_TEXT
+from ...tokenizer.chunking import CHUNK_BYTES, LONG_TEXT
 from ..corpora.corpus_files import files_of, open_file
 from ..corpora.readers import has_records, read_chat_records, records
 from ..corpora.records import (
@@ -33,7 +33,7 @@ from ..corpora.records import (
 GROUPINGS = ("file", "folder", "extension", "total")
 
 PromptsOf = Callable[[Mapping[str, Any]], list[bytes]]  # the fields of a record to the prompt of each model
-Cut = Callable[[Any], Iterable[bytes]]  # cuts a binary stream into blocks that can be tokenized one by one
+Cut = Callable[[Any], Iterable[bytes]]  # cuts a binary stream into chunks that can be tokenized one by one
 
 
 class Reading(NamedTuple):
@@ -183,14 +183,14 @@ def _read(source: _Source, raw: Any, reading: Reading, cut: Cut) -> Iterator[Bat
         elif has_records(source.name, reading.field):
             yield from _records(source, stream, reading, cut)
         else:
-            yield from _in_blocks(source.group, source, stream, cut)
+            yield from _in_chunks(source.group, source, stream, cut)
 
 
-def _in_blocks(group: str, source: _Source, stream: Any, cut: Cut) -> Iterator[Batch]:
-    """A text, a block at a time."""
+def _in_chunks(group: str, source: _Source, stream: Any, cut: Cut) -> Iterator[Batch]:
+    """A text, a chunk at a time."""
     begun = 1
-    for block in cut(stream):
-        yield Batch(group, source.name, [block], begun)
+    for chunk in cut(stream):
+        yield Batch(group, source.name, [chunk], begun)
         begun = 0
     if begun:
         yield Batch(group, source.name, [], 1)
@@ -206,11 +206,11 @@ def _records(source: _Source, stream: Any, reading: Reading, cut: Cut) -> Iterat
         if not is_long:
             waiting[group].append(text)
             size += len(text)
-        if is_long or size >= BLOCK:
+        if is_long or size >= CHUNK_BYTES:
             yield from (Batch(group, source.name, texts, len(texts)) for group, texts in waiting.items())
             waiting, size = defaultdict(list), 0
         if is_long:
-            yield from _in_blocks(group, source, io.BytesIO(text), cut)
+            yield from _in_chunks(group, source, io.BytesIO(text), cut)
     yield from (Batch(group, source.name, texts, len(texts)) for group, texts in waiting.items())
 
 
@@ -238,7 +238,7 @@ def _chats(source: _Source, stream: Any, reading: Reading, prompts_of: PromptsOf
     for group, prompts in read_chat_records(stream, source.name, reading.report, read, reading.by_field):
         waiting[group].append(prompts)
         size += max(map(len, prompts))
-        if size >= BLOCK:
+        if size >= CHUNK_BYTES:
             yield from batches_of()
             waiting.clear()
             size = 0

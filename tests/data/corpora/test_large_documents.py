@@ -30,7 +30,7 @@ from ggufbpe.data.corpora.records import record_of, utf8
 from ggufbpe.data.corpora.shard_formats import FORMS
 from ggufbpe.data.corpora.storage import folder_at
 from ggufbpe.data.statistics import file_counts, text_groups
-from ggufbpe.tokenizer.chunking import blocks
+from ggufbpe.tokenizer.chunking import chunks_of_stream
 
 __all__ = ["run"]  # the fixture
 
@@ -101,7 +101,7 @@ def test_long_records_are_counted_and_measured_as_short_ones(
             monkeypatch.setattr(long_lines, "_LONG", size)
             monkeypatch.setattr(text_groups, "LONG_TEXT", size)
             monkeypatch.setattr(file_counts, "LONG_TEXT", size)
-            monkeypatch.setattr(blocks, "__defaults__", (True, 16))  # bytes of a block
+            monkeypatch.setattr(chunks_of_stream, "__defaults__", (True, 16))  # bytes of a chunk
         errors: list[Exception] = []
         by_kind = stats(
             GPT2,

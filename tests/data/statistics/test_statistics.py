@@ -42,7 +42,7 @@ from ggufbpe.data.statistics import compare_corpus, measure
 from ggufbpe.data.statistics.compare_corpus import Measures, Stats, Usage
 from ggufbpe.data.statistics.plots import plot
 from ggufbpe.models.vocabulary import CONTROL, UNUSED
-from ggufbpe.tokenizer.chunking import blocks
+from ggufbpe.tokenizer.chunking import chunks_of_stream
 from ggufbpe.tokenizer.inputs import tokenizers_of
 
 NOTE = "ggufbpe: no model given (-m); using the GPT-2 vocabulary that comes with ggufbpe\n"
@@ -68,9 +68,9 @@ def one(found: Stats) -> Measures:
 
 
 @pytest.fixture
-def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts are read in parts of some 64 bytes."""
-    monkeypatch.setattr(compare_corpus, "blocks", partial(blocks, size=64))
+    monkeypatch.setattr(compare_corpus, "chunks_of_stream", partial(chunks_of_stream, size=64))
 
 
 # ---- the numbers ----------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def test_result_is_json() -> None:
 # ---- long texts in parts --------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.usefixtures("small_chunks")
 def test_numbers_do_not_depend_on_the_parts(tmp_path: Path) -> None:
     path = tmp_path / "code.py"
     path.write_bytes(Path(__file__).read_bytes()[:9000])
@@ -240,7 +240,7 @@ def test_numbers_do_not_depend_on_the_parts(tmp_path: Path) -> None:
     assert row.pieces == len(tokenizer.pre_tokenize(text))
 
 
-@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.usefixtures("small_chunks")
 def test_a_word_that_is_cut_is_one_word() -> None:
     row = one(stats(tiny(), ["a,b;" * 1000 + " " + "b" * 4000]))
     assert (row.words, row.tokens, row.pieces) == (2, 8001, 4001)
