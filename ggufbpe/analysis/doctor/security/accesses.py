@@ -52,6 +52,7 @@ _ELSEWHERE = frozenset(
     )
 )
 _KNOWN = frozenset(name for table in METHODS.values() for name in table) | _ELSEWHERE
+_BY_MEMBER = ("attr", "map", "selectattr", "rejectattr", "sort")  # filters that take the name of one
 _FORMAT = re.compile(r"\{[^{}\n]{0,60}(?:__\w+__|\.(?:mro|f_globals|gi_frame))")
 _FILE = re.compile(r"\{%[-+]?\s*(include|import|from|extends)\b")
 _ESCAPED = re.compile(r"\\(?:x5f|u005f|137|x5F|N\{LOW LINE\}){1,2}", re.IGNORECASE)
@@ -93,14 +94,8 @@ def _names(source: TemplateSource) -> Iterator[tuple[int, str, str]]:
                 yield at, "foreign_object", node.name
             if node.name in ("__builtins__", "__import__", "__name__", "__file__", "__globals__"):
                 yield at, "sandbox_escape", node.name
-        elif isinstance(node, nodes.Filter) and node.name in (
-            "attr",
-            "map",
-            "selectattr",
-            "rejectattr",
-            "sort",
-        ):
-            for each in node.args:
+        elif isinstance(node, nodes.Filter) and node.name in _BY_MEMBER:
+            for each in node.args or ():  # None without brackets
                 value = source.constants.of(each.value if isinstance(each, nodes.Keyword) else each)
                 if isinstance(value, str) and _is_inside(value):
                     yield at, "sandbox_escape", value

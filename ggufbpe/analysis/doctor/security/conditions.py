@@ -73,8 +73,8 @@ class _Conditions:
                 if node.name in ("random", "shuffle"):
                     yield at, "random_choice", f"It has the filter {node.name}."
                 if node.name == "replace":
-                    yield from self._replaced(node, node.node, node.args)
-                if node.name in ("selectattr", "rejectattr") and len(node.args) > 2:
+                    yield from self._replaced(node, node.node, node.args or ())
+                if node.name in ("selectattr", "rejectattr") and len(node.args or ()) > 2:
                     yield from self._words(
                         at, [nodes.Getitem(None, node.args[0], "load")], node.args[2:], node.name
                     )

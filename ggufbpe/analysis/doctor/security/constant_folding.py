@@ -133,7 +133,7 @@ class Constants:
         if isinstance(node, nodes.Getitem):
             return self._item(node, depth)
         if isinstance(node, nodes.Filter):
-            return self._applied(node.name, node.node, node.args, depth)
+            return self._applied(node.name, node.node, node.args or (), depth)
         if isinstance(node, nodes.Call):
             return self._called(node, depth)
         return None

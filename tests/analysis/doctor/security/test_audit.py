@@ -207,3 +207,9 @@ def test_a_system_message_without_a_place_is_not_lost() -> None:
 
 def test_a_file_without_a_template(tmp_path: Path) -> None:
     assert findings_in(tmp_path, small_keys()) == {}
+
+
+@pytest.mark.parametrize("name", ["attr", "map", "selectattr", "sort", "replace"])
+def test_a_filter_without_its_arguments_is_only_not_run(name: str) -> None:
+    found = template_findings("{{ messages[0].content|" + name + " }}")
+    assert {finding.id for finding in found} <= {"not_run", "unknown_call"}
