@@ -29,15 +29,87 @@ class RandomTexts(random_texts.RandomTexts):
     """The package's source of texts, which also takes fixture texts and changes them."""
 
     def __init__(self, seed: str, special: Sequence[str] = ()) -> None:
-        super().__init__(seed, special=special, known=_known(), atoms=ATOMS)
+        super().__init__(seed, special=special)
+        self._atoms_known = ATOMS
+        self._known = _known()
+        self._ways.insert(2, self._changed)
+        self._weights.insert(2, 3)
+
+    def broken_text(self) -> bytes:
+        """One text with some of `_FORMS`, none of which is UTF-8; `within_unicode` takes those out that crash."""
+        data = bytearray(self.text()[:200])
+        for _ in range(self._dice.choice((1, 1, 2, 4))):
+            at = self._dice.randrange(len(data) + 1)
+            data[at:at] = self._dice.choice(_FORMS)(self._dice, self._atom())
+        return bytes(data)
 
     def _length(self) -> int:
         return self._dice.choice(_LENGTHS)
 
+    def _changed(self) -> bytes:
+        """A part of a known text, with a few changes."""
+        dice = self._dice
+        text = dice.choice(self._known)
+        start = dice.randrange(len(text))
+        part = bytearray(text[start : start + 2 * self._length()])
+        for _ in range(dice.randrange(4)):
+            at = dice.randrange(len(part) + 1)
+            if dice.random() < 0.4:
+                del part[at : at + dice.randrange(1, 4)]
+            else:
+                part[at:at] = self._atom().encode("utf-8", "surrogatepass")
+        return bytes(part)
+
 
 @cache
 def _known() -> list[bytes]:
-    return texts()
+    return [text for text in texts() if 0 < len(text) < 400]
+
+
+def _form(code_point: int, length: int) -> bytes:
+    """A code point in 2 to 4 bytes, whether it needs so many or not.
+
+    >>> _form(ord(" "), 2)
+    b'\\xc0\\xa0'
+    """
+    lead = (0xC0, 0xE0, 0xF0)[length - 2]
+    places = range(6 * (length - 1), -1, -6)
+    first, *others = [code_point >> place for place in places]
+    return bytes([lead | first, *(0x80 | each & 0x3F for each in others)])
+
+
+def _overlong(dice: random.Random, atom: str) -> bytes:
+    """A character of `atom` in more bytes than it needs."""
+    code_point = ord(dice.choice(atom)) & 0xFFFF
+    least = 2 if code_point < 0x80 else 3 if code_point < 0x800 else 4
+    return _form(code_point, dice.randint(least, 4))
+
+
+def _surrogates(dice: random.Random, atom: str) -> bytes:
+    """A surrogate, or a pair of them."""
+    pair = _form(dice.randrange(0xD800, 0xDC00), 3), _form(dice.randrange(0xDC00, 0xE000), 3)
+    return dice.choice((*pair, b"".join(pair)))
+
+
+def _truncated(dice: random.Random, atom: str) -> bytes:
+    """The beginning of a character, and perhaps more text."""
+    char = dice.choice(("é", "中", "🙂", "\ufffd", "\U0010ffff", *filter(str.isalpha, atom)))
+    data, more = (text.encode("utf-8", "surrogatepass") for text in (char, atom))
+    return data[: dice.randrange(1, max(len(data), 2))] + dice.choice((b"", more))
+
+
+def _too_large(dice: random.Random, atom: str) -> bytes:
+    """A code point above U+10FFFF in four bytes, or a byte that begins none."""
+    return dice.choice(
+        (
+            _form(dice.choice((0x110000, 0x13FFFF, 0x1FFFFF, dice.randrange(0x110000, 0x200000))), 4),
+            bytes([dice.randrange(0xF8, 0x100)]) + b"\x88\x80\x80\x80"[: dice.randrange(5)],
+            bytes([dice.choice((0xC0, 0xC1, 0xF5, 0x80, 0xBF))]),
+        )
+    )
+
+
+_FORMS = (_overlong, _overlong, _surrogates, _truncated, _too_large)
 
 
 def random_vocabulary(seed: str, pre: str, byte_encode: bool, source: RandomTexts) -> dict[str, Any]:

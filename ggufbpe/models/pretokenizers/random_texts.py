@@ -50,8 +50,8 @@ _BEYOND_UNICODE = re.compile(rb"(?:\xf4[\x90-\xbf]|[\xf5-\xf7][\x80-\xbf])[\x80-
 class RandomTexts:
     """A source of texts; the same arguments give the same texts.
 
-    `special` are texts of special tokens, `pieces` those of other tokens, `known` texts of which parts are changed,
-    `patterns` trees as pattern.py parses them. All may be empty.
+    `special` are texts of special tokens, `pieces` those of other tokens, `patterns` trees as pattern.py parses them.
+    All may be empty.
 
     >>> RandomTexts("1").text() == RandomTexts("1").text()
     True
@@ -63,21 +63,17 @@ class RandomTexts:
         *,
         special: Sequence[str] = (),
         pieces: Sequence[bytes] = (),
-        known: Sequence[bytes] = (),
         patterns: Sequence[Node] = (),
-        atoms: Sequence[str] = ATOMS,
     ) -> None:
         self._dice = random.Random(seed)
-        self._atoms_known = atoms
+        self._atoms_known = ATOMS
         self._special = [text for text in special if text]
         self._pieces = pieces
-        self._known = [text for text in known if 0 < len(text) < 400]
         self._patterns = patterns
         self._members: dict[CharSet, list[str]] = {}
         ways: list[tuple[Callable[[], bytes], int, bool]] = [
             (self._atoms, 5, True),
             (self._code_points, 3, True),
-            (self._changed, 3, bool(self._known)),
             (self._random_bytes, 1, True),
             (self._run, 1, True),
             (self._around_special, 2, bool(self._special)),
@@ -91,14 +87,6 @@ class RandomTexts:
         """One text, without bytes on which older builds of llama.cpp crash."""
         [way] = self._dice.choices(self._ways, self._weights)
         return within_unicode(way())
-
-    def broken_text(self) -> bytes:
-        """One text with some of `FORMS`, none of which is UTF-8; `within_unicode` takes those out that crash."""
-        data = bytearray(self.text()[:200])
-        for _ in range(self._dice.choice((1, 1, 2, 4))):
-            at = self._dice.randrange(len(data) + 1)
-            data[at:at] = self._dice.choice(FORMS)(self._dice, self._atom())
-        return bytes(data)
 
     def long_text(self) -> bytes:
         """One text of some thousand characters: a run of a few atoms, or many texts in a row."""
@@ -135,20 +123,6 @@ class RandomTexts:
             else:
                 points.append(chr(dice.randrange(0x110000)))
         return _utf8("".join(points))
-
-    def _changed(self) -> bytes:
-        """A part of a known text, with a few changes."""
-        dice = self._dice
-        text = dice.choice(self._known)
-        start = dice.randrange(len(text))
-        part = bytearray(text[start : start + 2 * self._length()])
-        for _ in range(dice.randrange(4)):
-            at = dice.randrange(len(part) + 1)
-            if dice.random() < 0.4:
-                del part[at : at + dice.randrange(1, 4)]
-            else:
-                part[at:at] = _utf8(self._atom())
-        return bytes(part)
 
     def _random_bytes(self) -> bytes:
         """Bytes, mostly not UTF-8; also truncated characters."""
@@ -213,52 +187,6 @@ class RandomTexts:
 def within_unicode(data: bytes) -> bytes:
     """`data` with U+10FFFF for each form of a code point above it."""
     return _BEYOND_UNICODE.sub(b"\xf4\x8f\xbf\xbf", data)
-
-
-def _form(code_point: int, length: int) -> bytes:
-    """A code point in 2 to 4 bytes, whether it needs so many or not.
-
-    >>> _form(ord(" "), 2)
-    b'\\xc0\\xa0'
-    """
-    lead = (0xC0, 0xE0, 0xF0)[length - 2]
-    places = range(6 * (length - 1), -1, -6)
-    first, *others = [code_point >> place for place in places]
-    return bytes([lead | first, *(0x80 | each & 0x3F for each in others)])
-
-
-def _overlong(dice: random.Random, atom: str) -> bytes:
-    """A character of `atom` in more bytes than it needs."""
-    code_point = ord(dice.choice(atom)) & 0xFFFF
-    least = 2 if code_point < 0x80 else 3 if code_point < 0x800 else 4
-    return _form(code_point, dice.randint(least, 4))
-
-
-def _surrogates(dice: random.Random, atom: str) -> bytes:
-    """A surrogate, or a pair of them."""
-    pair = _form(dice.randrange(0xD800, 0xDC00), 3), _form(dice.randrange(0xDC00, 0xE000), 3)
-    return dice.choice((*pair, b"".join(pair)))
-
-
-def _truncated(dice: random.Random, atom: str) -> bytes:
-    """The beginning of a character, and perhaps more text."""
-    char = dice.choice(("é", "中", "🙂", "\ufffd", "\U0010ffff", *filter(str.isalpha, atom)))
-    data = _utf8(char)
-    return data[: dice.randrange(1, max(len(data), 2))] + dice.choice((b"", _utf8(atom)))
-
-
-def _too_large(dice: random.Random, atom: str) -> bytes:
-    """A code point above U+10FFFF in four bytes, or a byte that begins none."""
-    return dice.choice(
-        (
-            _form(dice.choice((0x110000, 0x13FFFF, 0x1FFFFF, dice.randrange(0x110000, 0x200000))), 4),
-            bytes([dice.randrange(0xF8, 0x100)]) + b"\x88\x80\x80\x80"[: dice.randrange(5)],
-            bytes([dice.choice((0xC0, 0xC1, 0xF5, 0x80, 0xBF))]),
-        )
-    )
-
-
-FORMS = (_overlong, _overlong, _surrogates, _truncated, _too_large)
 
 
 def _utf8(text: str) -> bytes:
