@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...tokenizer import Tokenizer
 from ..doctor.texts_with_ids import TextWithIds
 from ..oracles.oracle import Failure
-from .align import align, own_row, place
 from .explaining import Explaining, share_most_tokens
-from .result import ComparedText, Difference, DifferenceExample, ShownToken
+from .result import ComparedText, Difference, DifferenceExample
 from .shrink import SECONDS, Shrinking, shrink
 from .text_comparison import Comparing, example_of
 
@@ -110,7 +109,7 @@ class Examining(Comparing):
     def _step(self, kind: Difference) -> str:
         """The first step that differs between the two sides, as far as ids and our own trace show."""
         example = kind.smallest or kind.first
-        ours, theirs = _differing(example)
+        ours, theirs = example.in_span(example.span)
         ends = {self._tokenizer.bos_id, self._tokenizer.eos_id}
         special = {token.id for token in ours} ^ {token.id for token in theirs}
         if example.start == example.end or any(
@@ -148,7 +147,7 @@ class Examining(Comparing):
                 example.start <= bound < example.end
                 for bound in bounds ^ {first + word.start for word in others}
             )
-        tokens = _differing(example)[1]
+        _, tokens = example.in_span(example.span)
         return any(token.start < bound < token.end for token in tokens for bound in bounds)
 
     # ---- causes ---------------------------------------------------------------------------------
@@ -182,13 +181,9 @@ class Examining(Comparing):
             return True
         if kind.first.start == kind.first.end:  # around the text
             return False
-        ours = own_row(
-            explaining.changed, text, add_special=self._add_special, parse_special=self._parse_special
-        )
-        theirs = place(self._oracle.tokenizer or self._tokenizer, text, ids, ours)
         return not any(
             not span.same and span.start < kind.first.end and kind.first.start < span.end
-            for span in align(ours, theirs)
+            for span in self._aligned(text, ids, explaining.changed).spans
         )
 
     def _find_rest(self, kinds: list[Difference], model: Tokenizer) -> list[Cause]:
@@ -309,14 +304,6 @@ def _as_one(kinds: list[Difference]) -> Difference:
     smallest = [kind.smallest for kind in typical if kind.smallest is not None]
     first.smallest = min(smallest, key=lambda example: len(example.text.data), default=None)
     return first
-
-
-def _differing(example: DifferenceExample) -> tuple[list[ShownToken], list[ShownToken]]:
-    """The tokens of both sides in the differing span itself."""
-    ours, theirs = (
-        [token for token in row if token.span == example.span] for row in (example.ours, example.theirs)
-    )
-    return ours, theirs
 
 
 def _windows(text: bytes, start: int, end: int) -> Iterator[bytes]:

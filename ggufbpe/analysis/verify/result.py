@@ -50,6 +50,11 @@ class DifferenceExample(NamedTuple):
     theirs: tuple[ShownToken, ...]
     left_out: tuple[int, int]
 
+    def in_span(self, number: int) -> tuple[list[ShownToken], list[ShownToken]]:
+        """The tokens of both sides in a span."""
+        ours, theirs = ([token for token in row if token.span == number] for row in (self.ours, self.theirs))
+        return ours, theirs
+
 
 class Difference:
     """Places where the two differ in the same step for the same cause, as far as is known."""

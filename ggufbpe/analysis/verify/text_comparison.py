@@ -155,10 +155,10 @@ class Comparing:
         done = self.result
         self._progress(Progress(step, done.texts, None, "texts", counts={"bytes": done.bytes}))
 
-    def _aligned(self, text: bytes, ids: list[int]) -> AlignedRows:
-        ours = own_row(
-            self._tokenizer, text, add_special=self._add_special, parse_special=self._parse_special
-        )
+    def _aligned(self, text: bytes, ids: list[int], model: Tokenizer | None = None) -> AlignedRows:
+        """The rows of the model, or of `model` in its place, and of the oracle."""
+        flags = {"add_special": self._add_special, "parse_special": self._parse_special}
+        ours = own_row(model or self._tokenizer, text, **flags)
         theirs = place(self._oracle.tokenizer or self._tokenizer, text, ids, ours)
         return AlignedRows(ours, theirs, align(ours, theirs))
 

@@ -109,9 +109,7 @@ def _differ(sides: Sides) -> bool:
 def by_span(example: DifferenceExample) -> Iterator[Sides]:
     """The tokens of both sides over the same bytes, and how many are left out; one by one where they agree."""
     for number in sorted({token.span for token in example.ours + example.theirs}):
-        ours, theirs = (
-            [token for token in row if token.span == number] for row in (example.ours, example.theirs)
-        )
+        ours, theirs = example.in_span(number)
         if any(token.differs for token in ours + theirs):
             yield ours, theirs, example.left_out if number == example.span else (0, 0)
         else:
