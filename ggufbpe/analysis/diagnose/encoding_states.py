@@ -71,7 +71,7 @@ class States:
 
     def _of(self, state: EncodingState, compared: TextWithIds, tokenizer: Tokenizer) -> list[int]:
         """The ids of a text in a state, of which `tokenizer` is the tokenizer."""
-        variant = self.variant(state, compared.text)
+        variant = variant_of(state, compared.text, self._add_special)
         head, tail = variant.head * compared.has_begin, variant.tail * compared.has_end
         return variant._replace(head=head, tail=tail).of(tokenizer, continues=not compared.has_begin)
 
@@ -91,10 +91,6 @@ class States:
     def tokenizer(self, state: EncodingState) -> Tokenizer:
         """Return the tokenizer of a state."""
         return self._variants.tokenizer(state.encoding.vocabulary, state.encoding.way)
-
-    def variant(self, state: EncodingState, text: bytes) -> Variant:
-        """Return all that the ids of a text in a state depend on."""
-        return variant_of(state, text, self._add_special)
 
     def _agreeing(self, state: EncodingState, compared: Sequence[TextWithIds]) -> float:
         """The share of the ids of all texts that agree, in order."""

@@ -37,6 +37,7 @@ from .builds import of_other_build
 from .cause import Cause
 from .cause_search import Answer, expected_of, order
 from .damaged_merges import with_damaged_merges
+from .encoding_states import variant_of
 from .explanation import Diagnosis, Explanation
 from .model_changes import other_models
 from .nearest import Nearest
@@ -266,7 +267,7 @@ def _several(
         least = before
     if not found.causes or found.explains < least:
         return []
-    variant = several.variant(found.state, compared.text)
+    variant = variant_of(found.state, compared.text, add_special)
     if found.explains == 1:
         return [Answer(found.causes, 1.0, variant, found.expected)]
     ids = with_exchange(compared.ids, variant.exchanged)

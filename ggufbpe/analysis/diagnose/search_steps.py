@@ -1,7 +1,4 @@
-"""Lists the changes that a search over several texts tries next in a state.
-
-Defects of a file act on different ids: the pre-tokenizer on words, types on markers, flags on the ends of a text.
-"""
+"""Lists the changes that a search over several texts (several.py) tries next in a state."""
 
 from __future__ import annotations
 
