@@ -21,7 +21,7 @@ from ..._util.extras import NotInstalledError
 from ..._util.files import replacing
 from ..._util.progress import OnProgress, Progress
 from ..._util.verdicts import ERROR, HEALTHY, WARNING
-from ...gguf.constants import KEY_ARCHITECTURE, GGUFValueType, TokenizerKey
+from ...gguf.constants import KEY_ARCHITECTURE, TokenizerKey
 from ...gguf.reader import GGUFFile
 from ...gguf.tensors import check_parts, check_tensors
 from ...hub.quantization import model_parts
@@ -29,6 +29,7 @@ from ...hub.stores import all_stores
 from ...hub.stores.stored_model import StoredModel, entries
 from .examination import doctor
 from .finding import Examination
+from .model_info import string_of
 from .security.audit import audit
 
 BROKEN = "broken"
@@ -141,24 +142,18 @@ def model_size(path: str) -> int:
 
 
 def _facts(file: GGUFFile) -> dict[str, Any]:
-    architecture = _string(file, KEY_ARCHITECTURE)
-    template = _string(file, TokenizerKey.CHAT_TEMPLATE)
+    architecture = string_of(file, KEY_ARCHITECTURE)
+    template = string_of(file, TokenizerKey.CHAT_TEMPLATE)
     context = f"{architecture}.context_length"
     number = file[context] if context in file else None  # noqa: SIM401 - no dict, has no get
     return {
         "architecture": architecture,
-        "tokenizer": _string(file, TokenizerKey.MODEL),
-        "pre": _string(file, TokenizerKey.PRE),
+        "tokenizer": string_of(file, TokenizerKey.MODEL),
+        "pre": string_of(file, TokenizerKey.PRE),
         "tokens": file.array_length(TokenizerKey.LIST) if TokenizerKey.LIST in file else None,
         "context": number if isinstance(number, int) and not isinstance(number, bool) else None,
         "chat_template": None if template is None else len(template),
     }
-
-
-def _string(file: GGUFFile, key: str) -> str | None:
-    if key not in file or file.value_type(key) is not GGUFValueType.STRING:
-        return None
-    return str(file[key])
 
 
 # ---- verdicts -------------------------------------------------------------------------------------------

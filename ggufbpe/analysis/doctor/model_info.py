@@ -108,7 +108,7 @@ def info(model: ModelName, *, overrides: Overrides | None = None) -> ModelInfo:
 
 def _file_facts(file: GGUFFile) -> Facts:
     """Facts of any GGUF. A value of an unexpected type is shown as if it were missing."""
-    model = _string(file, TokenizerKey.MODEL)
+    model = string_of(file, TokenizerKey.MODEL)
     return {
         "file": {
             "path": file.path,
@@ -120,15 +120,15 @@ def _file_facts(file: GGUFFile) -> Facts:
             **_problem_of_tensors(file),
         },
         "general": {
-            "architecture": _string(file, KEY_ARCHITECTURE),
-            "name": _string(file, KEY_NAME),
+            "architecture": string_of(file, KEY_ARCHITECTURE),
+            "name": string_of(file, KEY_NAME),
             "file_type": file_type(file),
         },
         "tokenizer": {
             "model": model,
             "description": None if model is None else tokenizer_model(model).description,
             "supported": model in SUPPORTED,
-            "pre": _string(file, TokenizerKey.PRE),
+            "pre": string_of(file, TokenizerKey.PRE),
         },
         "chat_templates": _chat_templates(file),
         "engine": "reference" if native is None else "native",
@@ -141,7 +141,8 @@ def _problem_of_tensors(file: GGUFFile) -> dict[str, str]:
     return {} if finding is None else {"problem": finding.what}
 
 
-def _string(file: GGUFFile, key: str) -> str | None:
+def string_of(file: GGUFFile, key: str) -> str | None:
+    """The string of a key, up to a NUL as llama.cpp reads it; None if it has none."""
     if key not in file or file.value_type(key) is not GGUFValueType.STRING:
         return None
     return str(file[key]).partition("\0")[0]
@@ -164,7 +165,7 @@ def _chat_templates(file: GGUFFile) -> dict[str, int]:
     """The length of each chat template in characters; the unnamed one is "default"."""
     prefix = TokenizerKey.CHAT_TEMPLATE
     keys = [key for key in file if key == prefix or key.startswith(prefix + ".")]
-    return {key[len(prefix) + 1 :] or "default": len(_string(file, key) or "") for key in keys}
+    return {key[len(prefix) + 1 :] or "default": len(string_of(file, key) or "") for key in keys}
 
 
 def _vocabulary_facts(vocabulary: Vocabulary, tokenizer: Facts) -> Facts:
