@@ -189,7 +189,7 @@ class Expressions:
         return f"({left} {node.operator} {self.expression(node.right)})"
 
     def chosen(self, node: nodes.CondExpr, left: str) -> str:
-        otherwise = "U" if node.expr2 is None else self.expression(node.expr2)
+        otherwise = "Undefined()" if node.expr2 is None else self.expression(node.expr2)
         return f"({self.expression(node.expr1)} if {self.expression(node.test)} else {otherwise})"
 
     def object(self, node: nodes.Dict, left: str) -> str:

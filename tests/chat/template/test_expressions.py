@@ -109,6 +109,7 @@ REFUSED = {  # by llama.cpp, each for the first of the reasons that it has
     "a[nothing:2:a]": f"Function 'slice' expected value of type {MANGLED[int]}, got None",
     "l[:nothing]": "None is not an int value",
     "l[::nothing]": "None is not an int value",
+    "(1 if missing)[1:]": "Unknown (built-in) filter 'slice' for type Undefined",
     "nothing[1:2:a]": "Unknown (built-in) filter 'slice' for type None",
     "l[range.x:n - 'a':1 - 'a']": 'Unknown operator "-" between Integer and String',
 }
