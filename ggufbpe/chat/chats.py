@@ -30,6 +30,19 @@ if TYPE_CHECKING:
 MOST_TEMPLATES = 16  # kept prepared
 
 
+def _clock(now: datetime | None) -> time.struct_time:
+    """The time that templates write, with its zone: the local one where `now` has none. None for the current time."""
+    if now is None:
+        return time.localtime()
+    if not isinstance(now, datetime):
+        raise TypeError(f"now must be a datetime or None, not {type(now).__name__}")
+    offset, fields = now.utcoffset(), now.timetuple()
+    if offset is not None:
+        return time.struct_time((*fields[:8], bool(now.dst()), now.tzname(), int(offset.total_seconds())))
+    local = time.localtime(time.mktime(fields))  # in an hour that summer time skips, another hour
+    return time.struct_time((*fields[:8], local.tm_isdst, local.tm_zone, local.tm_gmtoff))
+
+
 class Chats:
     """Makes prompts for a tokenizer."""
 
@@ -59,7 +72,7 @@ class Chats:
         like the others, where llama-server would continue it, and no new one is begun. `media` takes images and audio,
         whose markers the prompt has; without it, a chat with these is refused.
         """
-        clock = time.localtime() if now is None else now.timetuple()
+        clock = _clock(now)
         return self._prompt(body, chat_template, clock, whole, media)[0]
 
     def parts(
@@ -78,7 +91,7 @@ class Chats:
         are wanted. `numbers` are those of the messages in a longer chat of which they are the rest; None for 0, 1 and
         so on. The other arguments are those of `prompt`.
         """
-        clock = time.localtime() if now is None else now.timetuple()
+        clock = _clock(now)
         prompt, template, request = self._prompt(body, chat_template, clock, whole)
         with IMPORT_LOCK:
             from .attributed_template import attributed_prompt

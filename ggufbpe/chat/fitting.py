@@ -164,7 +164,7 @@ def fit_chat(
         tokenizer.chats.prompt(body, chat_template, now)  # which says what is wrong
         raise ChatError("'messages' must be an array of objects")
     policy = FitPolicy.of(keep)
-    return _Search(tokenizer, body, limit - answer, policy, chat_template, now or datetime.now()).result()
+    return _Search(tokenizer, body, limit - answer, policy, chat_template, now).result()
 
 
 @dataclass(frozen=True)
@@ -184,10 +184,11 @@ class _Search:
         limit: int,
         policy: FitPolicy,
         chat_template: GivenTemplate,
-        now: datetime,
+        now: datetime | None,
     ) -> None:
         self._tokenizer, self._body, self._limit, self._policy = tokenizer, body, limit, policy
-        self._chat_template, self._now = chat_template, now
+        self._chat_template = chat_template
+        self._now = datetime.now() if now is None else now
         self._messages: list[Message] = list(body["messages"])
         self._turns = _turns(self._messages, policy)
         self._made: dict[tuple[int, int], _Candidate | None] = {}

@@ -126,6 +126,8 @@ def test_without_a_template_the_prompt_is_chatml() -> None:
         ({"chat_template": 5}, "chat_template must be a string, a path or None, not int"),
         ({"chat_template_kwargs": 5}, "chat_template_kwargs must be a mapping or None, not int"),
         ({"add_generation_prompt": "no"}, "add_generation_prompt must be True or False, not 'no'"),
+        ({"now": "2026-07-01"}, "now must be a datetime or None, not str"),
+        ({"now": 0, "return_assistant_mask": True}, "now must be a datetime or None, not int"),
         ({"return_assistant_mask": "content"}, "return_assistant_mask must be .* not 'content'"),
     ],
 )

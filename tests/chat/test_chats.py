@@ -12,7 +12,7 @@ import time
 import typing
 import warnings
 from collections import UserDict
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -135,6 +135,16 @@ ARGUMENTS: dict[str, tuple[str, dict[str, Any], str]] = {  # a template, argumen
     ),
     "date": ("{{ strftime_now('%d %b %Y %H:%M') }}", {"now": NOW}, "29 Feb 2024 12:30"),
     "date string": ("{{ date_string }}", {"now": NOW}, "29 Feb 2024"),
+    "zone of a date without one": (
+        "{{ strftime_now('%H %Z %z %s') }}",
+        {"now": NOW},
+        f"12 {time.strftime('%Z %z', time.localtime(NOW.timestamp()))} {NOW.timestamp():.0f}",
+    ),
+    "zone of a date": (
+        "{{ strftime_now('%H %Z %z') }}",
+        {"now": NOW.replace(tzinfo=timezone(timedelta(hours=-5), "EST"))},
+        "12 EST -0500",
+    ),
     "tools": ("{{ tools[0].function.name }}", {"tools": TOOLS}, "f"),
     "tools not to be called": (
         "{{ tools[0].function.name }}",

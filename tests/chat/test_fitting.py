@@ -150,6 +150,12 @@ def test_the_remedy_of_a_chat_that_is_too_long_mends_it(limit: int) -> None:
         assert limit < least + 16 or TOK.fits(chat[1]["content"], limit)
 
 
+@pytest.mark.parametrize("now", ["2026-07-01", 0])
+def test_a_time_that_is_none(now: Any) -> None:
+    with pytest.raises(TypeError, match="^now must be a datetime or None, not (str|int)$"):
+        TOK.fit_chat([{"role": "user", "content": "hi"}], 50, chat_template="known:chatml", now=now)
+
+
 def test_contents_in_parts_are_cut_and_advised_like_texts() -> None:
     text = "word " * 100
     chat = [
