@@ -693,6 +693,81 @@ def test_a_chat_is_opened_from_a_file(chat: Page) -> None:
     expect(chat.locator("#status.bad")).to_contain_text("chat.json: ")
 
 
+def opened_chat(page: Page, **fields: Any) -> Any:
+    """Open a chat of one message with `fields`, and return the request that the page then sends."""
+    body = {"messages": [{"role": "user", "content": "Hello"}], **fields}
+    file = {"name": "chat.json", "mimeType": "application/json", "buffer": json.dumps(body).encode()}
+    with page.expect_request("**/v1/tokens") as request:
+        page.get_by_label("Open a chat").set_input_files(file)
+    return request.value.post_data_json
+
+
+def test_other_fields_of_an_opened_chat_are_sent_and_shown(chat: Page) -> None:
+    kwargs = {"enable_thinking": False, "foo": "BAR BAZ"}
+    sent = opened_chat(chat, tool_choice="none", chat_template_kwargs=kwargs, model="gpt-4", ids=[1])
+    assert (sent["chat_template_kwargs"], sent["tool_choice"]) == (kwargs, "none")
+    assert (sent["model"], "ids" in sent) == ("chat", False)
+    expect(chat.get_by_label("Thinking")).to_have_value("off")
+    fields = chat.get_by_label("Other fields of the request")
+    expect(fields).to_be_visible()
+    assert json.loads(fields.input_value())["chat_template_kwargs"] == {"foo": "BAR BAZ"}
+    with chat.expect_request("**/v1/tokens") as request:
+        fields.fill('{"chat_template_kwargs": {"foo": 1}}')
+    assert request.value.post_data_json["chat_template_kwargs"] == {"foo": 1, "enable_thinking": False}
+    for wrong, words in (("[1]", "Other fields: They must be a JSON object."), ("{", "Other fields: ")):
+        fields.fill(wrong)
+        expect(chat.locator("#status.bad")).to_contain_text(words)
+    assert "chat_template_kwargs" not in opened_chat(chat)
+    expect(fields).to_have_value("")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"chat_template_kwargs": {"enable_thinking": "no"}},
+        {"tools": {"a": 1}},
+    ],
+)
+def test_a_chat_that_a_server_refuses_is_refused_when_it_is_opened(
+    fields: dict[str, Any], opened: Open
+) -> None:
+    page = opened(is_refused=True)
+    choose(page, "chat")
+    page.get_by_role("tab", name="Chat").click()
+    sent = opened_chat(page, **fields)
+    assert {name: sent[name] for name in fields} == fields
+    expect(page.locator("#status.bad")).to_contain_text(re.compile("tools|expected boolean"))
+
+
+@pytest.mark.parametrize("calls", ["later", [None], {}, 0])
+def test_a_message_is_added_after_one_with_odd_calls(calls: Any, opened: Open) -> None:
+    page = opened(is_refused=True)
+    choose(page, "chat")
+    page.get_by_role("tab", name="Chat").click()
+    page.get_by_role("button", name="Edit message 2 as JSON").click()
+    odd = {"role": "assistant", "content": "Hello", "tool_calls": calls}
+    page.get_by_label("JSON of message 2").fill(json.dumps(odd))
+    page.get_by_role("button", name="Add a message").click()
+    expect(page.get_by_label("Role of message 3")).to_have_value("user")
+    page.get_by_label("Role of message 3").select_option("assistant")
+    page.get_by_role("button", name="Add a tool call to message 3").click()
+    expect(page.get_by_label("Function of call 1 of message 3")).to_be_visible()
+
+
+def test_an_example_is_only_added_to_an_array_of_tools(opened: Open) -> None:
+    page = opened(is_refused=True)
+    choose(page, "chat")
+    page.get_by_role("tab", name="Chat").click()
+    page.get_by_text("Tools", exact=True).click()
+    tools = page.get_by_label("Tools: a JSON array")
+    for wrong in ("{}", '"ab"'):
+        with page.expect_response("**/v1/tokens"):
+            tools.fill(wrong)
+        page.get_by_role("button", name="Add an example").click()
+        expect(tools).to_have_value(wrong)
+        expect(page.locator("#status.bad")).to_have_text("Tools: An example can only be added to an array.")
+
+
 def test_other_ids_of_a_chat_are_diagnosed(chat: Page) -> None:
     """They are those without the generation prompt."""
     chat.get_by_label("generation prompt").uncheck()

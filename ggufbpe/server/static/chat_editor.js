@@ -3,7 +3,7 @@
 import { messageColor } from "./chat_prompt.js";
 import { capitalized } from "./comparison.js";
 import { $, checkSize, element, say } from "./dom.js";
-import { FITS, changed, changedSoon, notChanged, replaced, state } from "./state.js";
+import { FITS, changed, changedSoon, jsonIn, notChanged, replaced, state } from "./state.js";
 
 const ROLES = ["system", "developer", "user", "assistant", "tool"];
 const asJSON = new WeakSet(); // messages that are edited as JSON
@@ -211,7 +211,8 @@ function answeredBy(message, name) {
   ];
 }
 
-const callIds = () => state.messages.flatMap((message) => (message.tool_calls ?? []).map((call) => call.id));
+// A message may have anything for its calls.
+const callIds = () => state.messages.flatMap(({ tool_calls }) => [tool_calls].flat().flatMap((call) => call?.id ?? []));
 
 // Nine letters and digits, as Mistral's templates require.
 function nextCall() {
@@ -249,28 +250,38 @@ const EXAMPLE_TOOL = {
 
 export function addTool() {
   try {
-    const tools = state.tools.trim() ? JSON.parse(state.tools) : [];
+    const tools = jsonIn("Tools", state.tools) ?? [];
+    if (!Array.isArray(tools)) throw new Error("Tools: An example can only be added to an array.");
     $("tools").value = state.tools = JSON.stringify([...tools, EXAMPLE_TOOL], null, 2);
     $("tools").rows = 12;
     $("tools").focus();
     changed();
   } catch (error) {
-    say(`Tools: ${error.message}`, true);
+    say(error.message, true);
   }
 }
 
-// The file has an array of messages, or the body of a request.
+// The file has an array of messages, or the body of a request. What has no place of its own is kept as other fields.
 export async function openChat(file) {
   checkSize(file);
-  const found = JSON.parse(await file.text()),
-    body = Array.isArray(found) ? { messages: found } : found;
-  if (!FITS.messages(body?.messages)) throw new Error("it contains no messages");
-  const thinking = body.chat_template_kwargs?.enable_thinking;
+  const found = JSON.parse(await file.text());
+  const { messages, tools, add_generation_prompt, model, ...fields } = Array.isArray(found)
+    ? { messages: found }
+    : (found ?? {});
+  if (!FITS.messages(messages)) throw new Error("it contains no messages");
+  const names = fields.chat_template_kwargs;
+  let thinking = "";
+  if (typeof names?.enable_thinking === "boolean") {
+    thinking = names.enable_thinking ? "on" : "off";
+    delete names.enable_thinking;
+    if (!Object.keys(names).length) delete fields.chat_template_kwargs;
+  }
   Object.assign(state, {
-    messages: body.messages,
-    tools: body.tools?.length ? JSON.stringify(body.tools, null, 2) : "",
-    generation: body.add_generation_prompt ?? true,
-    thinking: thinking == null ? "" : thinking ? "on" : "off",
+    messages,
+    tools: tools == null ? "" : JSON.stringify(tools, null, 2),
+    fields: Object.keys(fields).length ? JSON.stringify(fields, null, 2) : "",
+    generation: add_generation_prompt ?? true,
+    thinking,
   });
   await replaced();
 }

@@ -52,7 +52,7 @@ async function refresh() {
     requests = shownModels().map(requestFor);
   } catch (error) {
     $("output").classList.add("stale"); // what is shown is of what was there before
-    failure = `Tools: ${error.message}`;
+    failure = error.message;
     return sayStatus();
   }
   const models = listed(requests.map(({ model }) => model));
@@ -133,10 +133,9 @@ function showState() {
   drawMessages();
   openTab(TABS.includes(state.tab) ? state.tab : "text");
   fillText();
-  $("tools").value = state.tools;
   $("thinking").value = state.thinking;
   $("given-ids").value = state.givenIds;
-  for (const name of ["piece", "expected", "query"]) {
+  for (const name of ["tools", "fields", "piece", "expected", "query"]) {
     $(name).value = state[name];
     $(name).closest("details").open ||= state[name] !== "";
   }
@@ -162,6 +161,7 @@ function listen() {
   bind("given-ids", "input", "givenIds", "value");
   bind("reference", "change", "reference", "value");
   bind("tools", "input", "tools", "value");
+  bind("fields", "input", "fields", "value");
   bind("thinking", "change", "thinking", "value");
   bind("add-special", "change", "addSpecial", "checked");
   bind("parse-special", "change", "parseSpecial", "checked");

@@ -18,7 +18,8 @@ export const state = {
     { role: "system", content: "You are terse." },
     { role: "user", content: "What is 2 + 2?" },
   ],
-  tools: "",
+  tools: "", // JSON, as are the fields
+  fields: "", // of the chat's request, besides those that have a place of their own
   generation: true,
   thinking: "",
   givenIds: "",
@@ -135,15 +136,28 @@ export function absentNote() {
 
 const wellFormed = (_, value) => (typeof value === "string" ? value.toWellFormed() : value);
 
+// The value of a field for JSON, whose errors begin with its name; undefined if the field is empty.
+export function jsonIn(name, text) {
+  try {
+    return text.trim() ? JSON.parse(text, wellFormed) : undefined;
+  } catch (error) {
+    throw new Error(`${name}: ${error.message}`);
+  }
+}
+
 // The body of the request for a model's tokens.
 export function requestFor(model) {
   const request = { model, add_special: state.addSpecial, parse_special: state.parseSpecial };
   if (state.tab === "text") return { ...request, text: state.text.toWellFormed() };
   if (state.tab === "ids") return { model, ids: idsIn(state.givenIds) };
   const messages = JSON.parse(JSON.stringify(state.messages), wellFormed);
-  const chat = { model, messages, add_generation_prompt: state.generation };
-  if (state.tools.trim()) chat.tools = JSON.parse(state.tools, wellFormed);
-  if (state.thinking) chat.chat_template_kwargs = { enable_thinking: state.thinking === "on" };
+  const given = jsonIn("Other fields", state.fields) ?? {};
+  if (typeof given !== "object" || Array.isArray(given)) throw new Error("Other fields: They must be a JSON object.");
+  const { ids, ...fields } = given; // with ids, a request is not of a chat
+  const chat = { ...fields, model, messages, add_generation_prompt: state.generation };
+  chat.tools = jsonIn("Tools", state.tools);
+  if (state.thinking)
+    chat.chat_template_kwargs = { ...fields.chat_template_kwargs, enable_thinking: state.thinking === "on" };
   return chat;
 }
 
