@@ -55,6 +55,10 @@ class Chats:
     def __repr__(self) -> str:
         return f"<Chats: {counted(len(self._named), 'template')} in the model>"
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what templates are prepared from."""
+        return {**vars(self), "_prepared": {}}
+
     def prompt(
         self,
         body: Mapping[str, Any],

@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from .._util.errors import ChatError, ChatTooLongError
-from .._util.lazy import cached_property
+from .._util.lazy import cached_property, computed_once
 from .._util.wording import counted
 from .content_texts import cut_content, texts_of
 from .known_templates import GivenTemplate
@@ -121,10 +121,14 @@ class FittedChat:
         size = f"{counted(len(self.messages), 'message')}{changes}"
         return f"<FittedChat: {size}; {self.count} of {counted(self.limit, 'token')}>"
 
-    @property
+    @computed_once
     def tokens(self) -> ChatTokens:
         """The ids of the prompt and the message or field that each comes from; the template is run for this again."""
         return self._tokens()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields with the tokens, which need the tokenizer to be made."""
+        return {**vars(self), "tokens": self.tokens, "_tokens": None}
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, with the tokens of each part."""

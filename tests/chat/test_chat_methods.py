@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from test_prompt_tokenizer import BytesTokenizer
 
 from ggufbpe import ChatError, GGUFWarning
 from ggufbpe.chat.chat_methods import ChatMethods
+from ggufbpe.chat.chats import Chats
 from ggufbpe.gguf.metadata import Metadata
 from ggufbpe.gguf.reader import GGUFFile
 
@@ -110,6 +114,12 @@ def test_a_message_that_is_no_mapping(chatting: Chatting, message: Any) -> None:
 
 def test_repr_of_chats(chatting: Chatting) -> None:
     assert repr(chatting.chats) == "<Chats: 2 templates in the model>"
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda chats: pickle.loads(pickle.dumps(chats))])
+def test_chats_can_be_copied_and_pickled(copied: Callable[[Chats], Chats], chatting: Chatting) -> None:
+    body = {"messages": [USER]}
+    assert chatting.chats.prompt(body) == copied(chatting.chats).prompt(body) == b"hi"
 
 
 def test_without_a_template_the_prompt_is_chatml() -> None:

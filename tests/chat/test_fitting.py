@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import pickle
 import random
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from budget_cases import CHATS as TOK
 from budget_cases import NOW, TEMPLATES, chat_count, check_fit_chat, random_chat, random_words
 
 from ggufbpe import ChatError, ChatTooLongError, GGUFWarning
-from ggufbpe.chat.fitting import FitPolicy
+from ggufbpe.chat.fitting import FitPolicy, FittedChat
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
@@ -150,9 +152,18 @@ def test_the_remedy_of_a_chat_that_is_too_long_mends_it(limit: int) -> None:
         assert limit < least + 16 or TOK.fits(chat[1]["content"], limit)
 
 
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda fitted: pickle.loads(pickle.dumps(fitted))])
+def test_a_result_can_be_copied_and_pickled(copied: Callable[[FittedChat], FittedChat]) -> None:
+    fitted = TOK.fit_chat([{"role": "user", "content": "hi"}], 50, chat_template="known:chatml", now=NOW)
+    assert fitted.tokens is fitted.tokens
+    again = copied(fitted)
+    assert (again, again.tokens, again.to_dict()) == (fitted, fitted.tokens, fitted.to_dict())
+    assert len(pickle.dumps(again)) < 5_000  # without the tokenizer
+
+
 @pytest.mark.parametrize("now", ["2026-07-01", 0])
-def test_a_time_that_is_none(now: Any) -> None:
-    with pytest.raises(TypeError, match="^now must be a datetime or None, not (str|int)$"):
+def test_a_time_of_another_type_is_refused(now: Any) -> None:
+    with pytest.raises(TypeError, match=r"^now must be a datetime or None, not (str|int)$"):
         TOK.fit_chat([{"role": "user", "content": "hi"}], 50, chat_template="known:chatml", now=now)
 
 
