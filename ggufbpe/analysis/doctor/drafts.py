@@ -30,7 +30,6 @@ MOST_TOKENS_MORE = 128  # SPEC_VOCAB_MAX_SIZE_DIFFERENCE
 FIRST_COMPARED = 5  # SPEC_VOCAB_CHECK_START_TOKEN_ID
 COMPATIBLE, INCOMPATIBLE, NOT_ASKED = "compatible", "incompatible", "not_asked"
 
-_SHOWN = 5  # of the ids whose texts differ
 _OWN_HEADS = {"eagle3": "EAGLE-3", "dflash": "DFlash"}  # architectures that only draft
 _MTP_TENSOR = "blk.{}.nextn.eh_proj.weight"
 
@@ -112,18 +111,12 @@ def draft_differences(target: Vocabulary, draft: Vocabulary) -> Iterator[DraftDi
         )
         yield DraftDifference("size", what)
     if ids := _other_texts(target.tokens, draft.tokens):
-        shown = listed(
-            (
-                f"{id} ({printable(target.tokens[id], 20)} and {printable(draft.tokens[id], 20)})"
-                for id in ids[:_SHOWN]
-            ),
-            len(ids),
-            " and more",
-            str,
+        both = (
+            f"{id} ({printable(target.tokens[id], 20)} and {printable(draft.tokens[id], 20)})" for id in ids
         )
-        yield DraftDifference(
-            "tokens", f"{counted(len(ids), 'token has', 'tokens have')} another text: {shown}.", ids
-        )
+        shown = listed(both, len(ids), " and more", str)
+        what = f"{counted(len(ids), 'token has', 'tokens have')} another text: {shown}."
+        yield DraftDifference("tokens", what, ids)
 
 
 def _of_special(target: Vocabulary, draft: Vocabulary) -> Iterator[DraftDifference]:

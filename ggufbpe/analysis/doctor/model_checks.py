@@ -115,10 +115,8 @@ def scores(model: Facts) -> Iterator[Finding]:
         problem, what = "scores_flat", "All tokens have the same score."
         told = f"The scores of all tokens are {found[0]:g}."
     elif model.kind.scores_fall and (rising := _rising(model, found)):
-        problem, what = (
-            "scores_in_no_order",
-            "The scores are not those of the tokens, as if they had been shuffled.",
-        )
+        problem = "scores_in_no_order"
+        what = "The scores are not those of the tokens, as if they had been shuffled."
         told = f"The scores of other models fall with the ids; here {rising:.0%} of them rise."
     else:
         return

@@ -41,23 +41,17 @@ def pre_tokenizer(model: Facts) -> Iterator[Finding]:
     severity, why = "warning", _SPLIT_WHY
     if problem == "unknown":
         severity, why = "error", f"llama.cpp refuses the file. {_SPLIT_WHY}"
-        what, told = (
-            "llama.cpp does not know the pre-tokenizer that the file names.",
-            f"{_K.PRE} is {printable(found.pre)}.",
-        )
+        what = "llama.cpp does not know the pre-tokenizer that the file names."
+        told = f"{_K.PRE} is {printable(found.pre)}."
     elif problem == "doubtful":
-        what, told = (
-            "The pre-tokenizer that the file names does not fit the tokens.",
-            f"{_K.PRE} is {found.pre}",
-        )
+        what = "The pre-tokenizer that the file names does not fit the tokens."
+        told = f"{_K.PRE} is {found.pre}"
         if own and own.cut:
             told += f", which cuts {own.of - own.kept} of {own.of} tokens ({listed(own.cut, 9)})"
         told += "."
     else:
-        what, told = (
-            "The file does not say which pre-tokenizer the tokens were made with.",
-            f"{_K.PRE} is {problem}.",
-        )
+        what = "The file does not say which pre-tokenizer the tokens were made with."
+        told = f"{_K.PRE} is {problem}."
         why = f"llama.cpp then splits like `default`, which hardly any model was trained with. {_SPLIT_WHY}"
         if found.name and found.name == model.likely_pre and not found.is_against:
             severity = "note"

@@ -65,11 +65,8 @@ def _error(model: Facts, name: str, what: str, error: ChatError | Refused) -> Fi
     severity, why = "error", "llama-server does not start with such a template (except with --no-jinja)."
     known = replacement(model)
     if name:
-        severity, why = (
-            "warning",
-            "llama.cpp ignores it, and uses the default template for these chats, too.",
-        )
-        fix = model.remove(key)
+        severity, fix = "warning", model.remove(key)
+        why = "llama.cpp ignores it, and uses the default template for these chats, too."
     elif known:
         fix = f"use llama.cpp's template for this model: {model.set_template(known)}"
     elif all(text in model.ids for text in ("<|im_start|>", "<|im_end|>")):
@@ -109,7 +106,7 @@ def template_is_settings(model: Facts) -> Iterator[Finding]:
             else f"set the right one: {model.set_template_file(name)}",
             model.key(f"{_K.CHAT_TEMPLATE}.{name}" if name else _K.CHAT_TEMPLATE),
             {"keys": list(settings)[:20]},
-            f"Its keys are {listed(list(settings)[:20], len(settings))}.",
+            f"Its keys are {listed(settings, len(settings))}.",
         )
 
 
