@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from .._util.arguments import integer
+from .._util.arguments import checked_flag, integer
 from .._util.lazy import IMPORT_LOCK, cached_property
 from .._util.llama_cpp_states import FOLLOWED, checked_state
 from ..chat.chat_methods import ChatMethods
@@ -257,7 +257,12 @@ class Tokenizer(
         """
         with IMPORT_LOCK:
             from .trace import trace
-        return trace(self, text, add_special=add_special, parse_special=parse_special)
+        return trace(
+            self,
+            text,
+            add_special=checked_flag("add_special", add_special),
+            parse_special=checked_flag("parse_special", parse_special),
+        )
 
     # ---- the vocabulary -------------------------------------------------------------------------
 

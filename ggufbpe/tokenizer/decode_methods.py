@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from .._util.arguments import integer
+from .._util.arguments import checked_flag, integer, iterable
 from .._util.lazy import cached_property
 from ..models.pieces import Pieces, all_pieces
 from ..models.vocabulary import Vocabulary
@@ -69,7 +69,7 @@ class DecodeMethods:
                 clean_spaces=clean_spaces,
                 continues=continues,
             )
-            for ids in batch
+            for ids in iterable("batch", batch, "lists of ids")
         ]
 
     def decode_bytes(
@@ -90,11 +90,11 @@ class DecodeMethods:
         """
         return detokenize(
             self._vocabulary,
-            self._pieces[unparse_special],
+            self._pieces[checked_flag("unparse_special", unparse_special)],
             token_ids(ids),
-            remove_special,
-            clean=clean_spaces and self._vocabulary.pre_tokenizer.clean_spaces,
-            continues=continues,
+            checked_flag("remove_special", remove_special),
+            clean=checked_flag("clean_spaces", clean_spaces) and self._vocabulary.pre_tokenizer.clean_spaces,
+            continues=checked_flag("continues", continues),
         )
 
     def decode_stream(
@@ -114,13 +114,17 @@ class DecodeMethods:
         >>> "".join(map(stream.push, tok.encode("Hello world"))) + stream.finish()
         'Hello world'
         """
-        clean = clean_spaces and self._vocabulary.pre_tokenizer.clean_spaces
-        pieces = self._pieces[unparse_special]
-        return DecodeStream(self._vocabulary, pieces, remove_special, clean=clean, continues=continues)
+        return DecodeStream(
+            self._vocabulary,
+            self._pieces[checked_flag("unparse_special", unparse_special)],
+            checked_flag("remove_special", remove_special),
+            clean=checked_flag("clean_spaces", clean_spaces) and self._vocabulary.pre_tokenizer.clean_spaces,
+            continues=checked_flag("continues", continues),
+        )
 
     def token_to_piece(self, token: int, *, special: bool = True) -> bytes:
         """The bytes of one token, exactly as llama_token_to_piece; empty for control tokens if not `special`."""
-        return self._pieces[special][integer("a token id", token)]
+        return self._pieces[checked_flag("special", special)][integer("a token id", token)]
 
     @cached_property
     def token_bytes(self) -> tuple[bytes, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
+from .._util.arguments import checked_flag, iterable
 from .._util.lazy import IMPORT_LOCK
 from .engine import Text
 
@@ -31,7 +32,10 @@ class IncrementalMethods:
         with IMPORT_LOCK:
             from .incremental import IncrementalEncoding
         return IncrementalEncoding(
-            cast("Tokenizer", self), text, add_special=add_special, parse_special=parse_special
+            cast("Tokenizer", self),
+            text,
+            add_special=checked_flag("add_special", add_special),
+            parse_special=checked_flag("parse_special", parse_special),
         )
 
     def encode_stream(
@@ -45,12 +49,15 @@ class IncrementalMethods:
         >>> list(tok.encode_stream(["Hello wor", "ld"]))
         [15496, 995]
 
-        `TypeError` for a single text; the other errors are those of `encode`, raised when the ids are asked for.
+        `TypeError` for a single text. What `encode` raises for a text is raised when the ids are asked for.
         """
         with IMPORT_LOCK:
             from .incremental import encode_stream
         return encode_stream(
-            cast("Tokenizer", self), pieces, add_special=add_special, parse_special=parse_special
+            cast("Tokenizer", self),
+            iterable("pieces", pieces, "texts"),
+            add_special=checked_flag("add_special", add_special),
+            parse_special=checked_flag("parse_special", parse_special),
         )
 
     def common_prefix(

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 from .._util import utf8
+from .._util.arguments import checked_flag
 from .._util.lazy import cached_property
 from .engine import Text, numpy
 from .special_tokens import SpecialTokens
@@ -159,6 +160,7 @@ class ReferenceEngine:
         self, text: Text, add_special: bool, parse_special: bool, continues: bool = False
     ) -> Iterator[tuple[int, ...]]:
         """The ids, in tuples: one per word or special token."""
+        _check_flags(add_special, parse_special, continues)
         return chain.from_iterable(self._runs(text, add_special, parse_special, continues))
 
     def _runs(
@@ -179,6 +181,7 @@ class ReferenceEngine:
     def encode_with_offsets(
         self, text: Text, add_special: bool, parse_special: bool, continues: bool
     ) -> tuple[list[int], list[tuple[int, int]]]:
+        _check_flags(add_special, parse_special, continues)
         source = self.source(text)
         ids = [*self._prefix_ids] if add_special else []
         spans = [(0, 0)] * len(ids)
@@ -199,3 +202,10 @@ class ReferenceEngine:
             ids += self._suffix_ids
             spans += [(end, end)] * len(self._suffix_ids)
         return ids, spans
+
+
+def _check_flags(add_special: object, parse_special: object, continues: object) -> None:
+    """Raise `TypeError` for what the compiled engine does not take for a bool either."""
+    checked_flag("add_special", add_special)
+    checked_flag("parse_special", parse_special)
+    checked_flag("continues", continues)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy
 import pytest
 
-from ggufbpe._util.arguments import integer, true_or_false
+from ggufbpe._util.arguments import checked_flag, integer, iterable, true_or_false
 
 
 def test_integers() -> None:
@@ -22,6 +24,35 @@ def test_anything_else(value: object) -> None:
 def test_below_the_least() -> None:
     with pytest.raises(ValueError, match=r"^n must be 1 or more, not 0$"):
         integer("n", 0, least=1)
+
+
+def test_flags() -> None:
+    values = (True, False, numpy.True_, numpy.False_)
+    assert [checked_flag("f", value) for value in values] == [True, False, True, False]
+    assert all(type(checked_flag("f", value)) is bool for value in values)
+
+
+FLAGS = [(1, "int"), (2, "int"), (None, "None"), ("no", "'no'"), ([], "list"), (numpy.int8(1), "int8")]
+
+
+@pytest.mark.parametrize(("value", "shown"), FLAGS)
+def test_what_is_no_flag(value: object, shown: str) -> None:
+    with pytest.raises(TypeError, match=f"^f must be True or False, not {shown}$"):
+        checked_flag("f", value)
+
+
+def test_iterables() -> None:
+    texts = ["a", "b"]
+    given = iter(texts)
+    assert iterable("texts", texts, "texts") is texts
+    assert iterable("texts", given, "texts") is given
+    assert list(given) == texts
+
+
+@pytest.mark.parametrize(("value", "shown"), [(None, "None"), (5, "int"), ("ab", "a single str")])
+def test_what_is_no_iterable(value: Any, shown: str) -> None:
+    with pytest.raises(TypeError, match=f"^texts must be an iterable of texts, not {shown}$"):
+        iterable("texts", value, "texts")
 
 
 def test_booleans() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
+from itertools import product
 from typing import Any
 
+import numpy
 import pytest
 from synthetic import byte_tokens, make_vocabulary
 
@@ -63,7 +65,7 @@ def test_what_the_engine_is_asked(
 
 
 REFUSED: list[tuple[str, tuple[Any, ...], dict[str, Any], type[Exception], str]] = [
-    ("encode_batch", ("one text",), {}, TypeError, "a batch is several texts; for one, use encode"),
+    ("encode_batch", ("one text",), {}, TypeError, "texts must be an iterable of texts, not a single str"),
     ("encode_batch", ([],), {"threads": 0}, ValueError, "threads must be 1 or more, not 0"),
     ("count", ("t",), {"threads": 0}, ValueError, "threads must be 1 or more, not 0"),
     ("encode_to_numpy", ("t",), {"threads": 1.5}, TypeError, "threads must be an integer, not float"),
@@ -77,6 +79,17 @@ REFUSED: list[tuple[str, tuple[Any, ...], dict[str, Any], type[Exception], str]]
 ]
 
 
+REFUSED += [
+    (name, (None,), {}, TypeError, "texts must be an iterable of texts, not None")
+    for name in ("encode_batch", "encode_batch_to_numpy", "count_batch")
+]
+REFUSED += [
+    ("find_split_point", ("abc", 0), {}, TypeError, "data must be bytes, not str"),
+    ("find_split_point", (b"abc", -1), {}, ValueError, "start must be 0 or more, not -1"),
+    ("find_split_point", (b"abc", "1"), {}, TypeError, "start must be an integer, not str"),
+]
+
+
 @pytest.mark.parametrize(("name", "arguments", "options", "error", "message"), REFUSED)
 def test_refused(
     name: str, arguments: tuple[Any, ...], options: dict[str, Any], error: type[Exception], message: str
@@ -84,6 +97,39 @@ def test_refused(
     with pytest.raises(error) as refusal:
         getattr(Encoding(), name)(*arguments, **options)
     assert message in str(refusal.value)
+
+
+ENCODE = [
+    "encode",
+    "encode_to_numpy",
+    "encode_with_offsets",
+    "encode_with_offsets_to_numpy",
+    "count",
+    "tokens",
+]
+ENCODE_BATCH = ["encode_batch", "encode_batch_to_numpy", "count_batch"]
+FLAGS = [
+    *product(ENCODE, ["add_special", "parse_special", "continues"]),
+    *product([*ENCODE_BATCH, "trace"], ["add_special", "parse_special"]),
+    ("encode_ordinary", "continues"),
+]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("name", "flag"), FLAGS)
+def test_flags_are_bools_of_python_or_numpy(engine: Any, name: str, flag: str) -> None:
+    method = getattr(Tokenizer(VOCABULARY, engine), name)
+    text = ["a<s>"] if name in ENCODE_BATCH else "a<s>"
+    for value in (1, None, "no", []):
+        with pytest.raises(TypeError, match=f"^{flag} must be True or False, not "):
+            method(text, **{flag: value})
+    for value in (False, True):
+        assert repr(method(text, **{flag: numpy.bool_(value)})) == repr(method(text, **{flag: value}))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_split_point_behind_the_end_is_the_end(engine: Any) -> None:
+    assert Tokenizer(VOCABULARY, engine).find_split_point(b"abc", 10**30) == 3
 
 
 UNITS = [  # a text, spans in bytes, spans in characters

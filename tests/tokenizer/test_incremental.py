@@ -244,7 +244,7 @@ def test_one_long_word_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_one_text_is_not_a_stream() -> None:
-    with pytest.raises(TypeError, match="several texts"):
+    with pytest.raises(TypeError, match="pieces must be an iterable of texts, not a single str"):
         list(TOK.encode_stream("Hello"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 import pytest
 from conftest import GPT2
@@ -36,3 +37,19 @@ def test_results() -> None:
     assert isinstance(TOK.common_prefix([1], "Hello"), CommonPrefix)
     assert list(TOK.encode_stream(["Hello wor", b"ld"])) == [15496, 995]
     assert repr(growing) == "<IncrementalEncoding: 11 bytes, 2 ids>"
+
+
+@pytest.mark.parametrize("flag", ["add_special", "parse_special"])
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [("incremental", ("Hello",)), ("encode_stream", (["Hello"],)), ("common_prefix", ([1], "Hello"))],
+)
+def test_flags_are_bools(method: str, arguments: tuple[Any, ...], flag: str) -> None:
+    for value in (1, None, "no", []):
+        with pytest.raises(TypeError, match=f"^{flag} must be True or False, not "):
+            getattr(TOK, method)(*arguments, **{flag: value})
+
+
+def test_the_pieces_of_a_stream_are_an_iterable() -> None:
+    with pytest.raises(TypeError, match=r"^pieces must be an iterable of texts, not None$"):
+        TOK.encode_stream(None)  # type: ignore[arg-type]

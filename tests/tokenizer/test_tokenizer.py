@@ -316,7 +316,7 @@ def test_text_of_a_wrong_type(text: Any) -> None:
 
 @pytest.mark.parametrize("text", ["one text", b"one text", bytearray(b"a"), memoryview(b"a")])
 def test_a_batch_of_one_text_is_a_mistake(text: Any) -> None:
-    with pytest.raises(TypeError, match="several texts"):
+    with pytest.raises(TypeError, match="texts must be an iterable of texts, not a single"):
         GPT2.encode_batch(text)
 
 
