@@ -39,7 +39,7 @@ def tojson(run: Runtime, arguments: Arguments) -> Value:
     run.look_at_all(arguments[0])
     if truth(in_order):
         raise TemplateError("NotImplemented: tojson sort_keys=true not implemented")
-    width = indent if is_a(indent, int) else -1
+    width = (indent + (1 << 31)) % (1 << 32) - (1 << 31) if is_a(indent, int) else -1  # an int of C
     given = separators if isinstance(separators, (list, tuple)) else []
     item = as_string(given[0]) if given else (", " if width < 0 else ",")
     key = as_string(given[1]) if len(given) > 1 else ": "

@@ -247,7 +247,9 @@ def indent(run: Runtime, arguments: Arguments) -> Value:
     run.parts(4 * given.count("\n"))
     lines = given.split("\n")
     if is_a(width, int):
-        run.spend(max(width, 0) * len(lines))
+        if width < 0:
+            raise TemplateError("basic_string::_M_replace_aux")
+        run.spend(width * len(lines))
         margin = " " * width
     else:
         margin = width if isinstance(width, str) else "    "

@@ -24,6 +24,9 @@ def called(function: functions.Builtin, *given: Any) -> Any:
 JSON: list[tuple[tuple[Any, ...], str]] = [
     (({"a": [1, None, True]},), '{"a": [1, null, true]}'),
     (([1, 2], Keyword("indent", 1)), "[\n 1,\n 2\n]"),
+    (([1, 2], Keyword("indent", (1 << 32) + 1)), "[\n 1,\n 2\n]"),
+    (([1, 2], Keyword("indent", (1 << 63) - 1)), "[1, 2]"),
+    (([1, 2], None, 1 - (1 << 32)), "[\n 1,\n 2\n]"),
     (({"a": 1, "b": 2}, Keyword("separators", (",", ":"))), '{"a":1,"b":2}'),
     (("\xc3\xa4", Keyword("ensure_ascii", True)), '"\\u00e4"'),
     (("\xc3\xa4",), '"\xc3\xa4"'),

@@ -73,6 +73,7 @@ REFUSED: list[tuple[Method, tuple[Any, ...], str]] = [
     (strings.formatted, ("{0}", 1), "NotImplemented: format() only supports simple '{}' placeholders"),
     (strings.formatted, ("{}",), "Function '' expected at least 2 arguments, got 1"),
     (strings.leading_int_or_default, ("1", 0, 1), "int() base must be 0 or between 2 and 36"),
+    (strings.indent, ("a", -1), "basic_string::_M_replace_aux"),
     (strings.not_implemented("x"), (), "NotImplemented: x not implemented"),
 ]
 
