@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from .._util.arguments import integer
+from .._util.arguments import checked_flag, integer
 from .._util.lazy import IMPORT_LOCK, cached_property
 from .._util.spelling import SPACE
 from ..models.pieces import piece_lengths
@@ -76,6 +76,7 @@ class BudgetMethods:
         limit = integer("limit", limit, least=0)
         if not isinstance(marker, str):
             raise TypeError(f"marker must be a str, not {type(marker).__name__}")
+        parse_special = checked_flag("parse_special", parse_special)
         if self.fits(text, limit, add_special=add_special, parse_special=parse_special):
             return text
         tokenizer = cast("Tokenizer", self)
@@ -120,6 +121,7 @@ class BudgetMethods:
             from .boundaries import SplitRequest, levels_of
         size, overlap = check_overlap(size, overlap)
         _check_choice("keep_separator", keep_separator, ("end", "start", False))
+        parse_special = checked_flag("parse_special", parse_special)
         vocabulary = cast("Tokenizer", self).vocabulary
         model = vocabulary.tokenizer_model
         puts_space = "add_space_prefix" in model.flags and vocabulary.add_space_prefix
@@ -190,7 +192,7 @@ class BudgetMethods:
             n_batch=integer("n_batch", n_batch),
             n_predict=integer("n_predict", n_predict),
             n_ctx=None if n_ctx is None else integer("n_ctx", n_ctx),
-            spm_infill=spm_infill,
+            spm_infill=checked_flag("spm_infill", spm_infill),
         )
 
     def _count_up_to(
@@ -199,8 +201,14 @@ class BudgetMethods:
         with IMPORT_LOCK:
             from .budgets import count_up_to
         limit = integer("limit", limit, least=0)
-        tokenizer = cast("Tokenizer", self)
-        return count_up_to(tokenizer, text, limit, add_special, parse_special, continues)
+        return count_up_to(
+            cast("Tokenizer", self),
+            text,
+            limit,
+            checked_flag("add_special", add_special),
+            checked_flag("parse_special", parse_special),
+            checked_flag("continues", continues),
+        )
 
     @cached_property
     def _split_points(self) -> dict[tuple[bool, bool], SplitPoints]:

@@ -262,8 +262,6 @@ def encode_stream(
 
 
 def _small_pieces(pieces: Iterable[Text]) -> Iterator[bytes]:
-    if isinstance(pieces, (str, bytes, bytearray, memoryview)):
-        raise TypeError("the pieces of a text are several texts; for one, use encode")
     for piece in pieces:
         data = to_bytes(piece)
         if len(data) <= _AT_ONCE:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -76,6 +78,27 @@ def test_a_limit_of_numpy_is_one_of_python() -> None:
     for limit in (np.uint8(250), np.int8(127), np.int16(300)):
         assert tok.truncate(text, limit) == tok.truncate(text, int(limit))
         assert tok.split(text, limit, np.uint8(100)) == tok.split(text, int(limit), 100)
+
+
+@pytest.mark.parametrize("engine", ["auto", "reference"])
+@pytest.mark.parametrize(
+    ("name", "flags"),
+    [
+        ("fits", ["add_special", "parse_special"]),
+        ("count", ["add_special", "parse_special", "continues"]),
+        ("truncate", ["add_special", "parse_special"]),
+        ("split", ["parse_special"]),
+    ],
+)
+def test_flags_are_bools_of_python_or_numpy(engine: Any, name: str, flags: list[str]) -> None:
+    tok = Tokenizer(tokenizer_of_kind("gpt-2").vocabulary, engine)
+    method = partial(getattr(tok, name), "a b c", **{"size" if name == "split" else "limit": 2})
+    for flag in flags:
+        for value in (1, None, "no", []):
+            with pytest.raises(TypeError, match=f"^{flag} must be True or False, not "):
+                method(**{flag: value})
+        for value in (False, True):
+            assert method(**{flag: np.bool_(value)}) == method(**{flag: value})
 
 
 def test_a_marker_is_text() -> None:

@@ -113,6 +113,8 @@ def test_other_files_are_objects(extra: Any) -> None:
         tok.encode_infill("a", "b", extra=extra)
     with pytest.raises(TypeError, match="n_batch must be an integer, not str"):
         tok.encode_infill("a", "b", n_batch="x")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="spm_infill must be True or False, not 'no'"):
+        tok.encode_infill("a", "b", spm_infill="no")  # type: ignore[arg-type]
 
 
 def test_a_pair_is_of_texts() -> None:
