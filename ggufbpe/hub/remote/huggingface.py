@@ -212,37 +212,30 @@ def _errors(name: HubName) -> Iterator[None]:
     """The library's errors as ours."""
     errors: Any = imported("huggingface_hub.errors", "hub", _WHAT)
     page = f"{endpoint()}/{name.repository}"
+
+    def missing(what: str, remedy: str) -> RemoteNotFoundError:
+        return RemoteNotFoundError(what, path=str(name), remedy=remedy)
+
     try:
         yield
     except errors.OfflineModeIsEnabled:
         said = "HF_HUB_OFFLINE is set, and the metadata was not read before"
         raise OfflineError(said, path=str(name), remedy="unset it") from None
     except errors.GatedRepoError:
-        raise RemoteAccessError(
-            "the repository is gated",
-            path=str(name),
-            remedy=f"accept its terms at {page}, then set HF_TOKEN or run `hf auth login`",
-        ) from None
+        remedy = f"accept its terms at {page}, then set HF_TOKEN or run `hf auth login`"
+        raise RemoteAccessError("the repository is gated", path=str(name), remedy=remedy) from None
     except errors.RepositoryNotFoundError:
-        raise RemoteNotFoundError(
-            "there is no such repository, or it is private",
-            path=str(name),
-            remedy="check the name; for a private one set HF_TOKEN or run `hf auth login`",
-        ) from None
+        remedy = "check the name; for a private one set HF_TOKEN or run `hf auth login`"
+        raise missing("there is no such repository, or it is private", remedy) from None
     except errors.RevisionNotFoundError:
-        raise RemoteNotFoundError(
-            f"the repository has no revision {printable(name.revision or 'main')}",
-            path=str(name),
-            remedy=f"{page}/tree/main shows its branches",
-        ) from None
+        revision = printable(name.revision or "main")
+        remedy = f"{page}/tree/main shows its branches"
+        raise missing(f"the repository has no revision {revision}", remedy) from None
     except errors.LocalEntryNotFoundError:
         raise _no_copy(name) from None
     except errors.EntryNotFoundError:
-        raise RemoteNotFoundError(
-            "the repository has no such file",
-            path=str(name),
-            remedy=f"`ggufbpe models --remote hf:{name.repository}` lists its files",
-        ) from None
+        remedy = f"`ggufbpe models --remote hf:{name.repository}` lists its files"
+        raise missing("the repository has no such file", remedy) from None
     except errors.HfHubHTTPError as error:
         response = error.response
         if response.status_code in (401, 403):
