@@ -57,7 +57,10 @@ _BLOCK = re.compile(r"\{[%{#]")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _WORD = re.compile(r"[A-Za-z0-9_]+")
 _SPACE = re.compile(r"[ \t\n\v\f\r]*")
-_STRING_PART = re.compile(r"[^\\'\"]+")
+_STRING_PARTS = {  # by the quote, up to it, or to where the string ends without one
+    quote: re.compile(rf"(?:[^\\{quote}]+|\\[ntrbfv\\'\"])*") for quote in "'\""
+}
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _OPERANDS = frozenset(("name", "integer", "float", "string", "rparen", "rbracket"))
 _ENDS = frozenset(("block_end", "variable_end", "comment", ""))
 
@@ -236,25 +239,14 @@ def _number(cursor: _Cursor, digits: str, end: int) -> Token:
 
 def _string(cursor: _Cursor, quote: str) -> Token:
     source, start = cursor.source, cursor.position
-    position, parts = start + 1, []
-    while True:
-        if position >= len(source):
-            raise LexerError("unexpected end of input during consume_while", position)
-        character = source[position]
-        if character == quote:
-            break
-        if character == "\\":
-            if position + 1 >= len(source):
-                raise LexerError("unexpected end of input after escape character", position)
-            escaped = source[position + 1]
-            if escaped not in _ESCAPES:
-                raise LexerError(f"unknown escape character \\{escaped}", position + 2)
-            parts.append(_ESCAPES[escaped])
-            position += 2
-            continue
-        run = _STRING_PART.match(source, position)
-        end = run.end() if run else position + 1
-        parts.append(source[position:end])
-        position = end
-    cursor.position = position + 1
-    return cursor.line(start), "string", "".join(parts)
+    text = _STRING_PARTS[quote].match(source, start + 1)
+    assert text is not None
+    end = text.end()
+    if source.startswith("\\", end):
+        if end + 1 == len(source):
+            raise LexerError("unexpected end of input after escape character", end)
+        raise LexerError(f"unknown escape character \\{source[end + 1]}", end + 2)
+    if end == len(source):
+        raise LexerError("unexpected end of input during consume_while", end)
+    cursor.position = end + 1
+    return cursor.line(start), "string", _ESCAPED.sub(lambda escape: _ESCAPES[escape[1]], text[0])
