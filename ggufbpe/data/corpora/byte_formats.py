@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from ..._util.extras import imported
+import numpy as np
+import numpy.typing as npt
+
 from .hashed_files import FileFacts, HashedFile, hashed_file
 from .records import CorpusError
 from .storage import Folder
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 _MEGATRON = b"MMIDIDX\x00\x00"
 _CODES = {"uint8": 1, "int32": 4, "uint16": 8}  # of Megatron's DType
@@ -77,9 +76,8 @@ class Ids:
 class Lengths:
     """Lengths of rows, and where rows begin and end, computed in parts to save memory."""
 
-    def __init__(self, arrays: list[Any], numpy: Any) -> None:
-        self.numpy = numpy
-        self.all = numpy.concatenate([numpy.zeros(0, numpy.int64), *arrays])
+    def __init__(self, arrays: list[Any]) -> None:
+        self.all = np.concatenate([np.zeros(0, np.int64), *arrays])
 
     def parts(self, dtype: str) -> Iterator[Any]:
         for at in range(0, len(self.all), _AT_ONCE):
@@ -88,7 +86,7 @@ class Lengths:
     def ends(self, dtype: str, factor: int = 1) -> Iterator[Any]:
         before = 0
         for part in self.parts("int64"):
-            ends = self.numpy.cumsum(part) + before
+            ends = np.cumsum(part) + before
             before = int(ends[-1])
             yield (ends * factor).astype(dtype)
 
@@ -101,23 +99,22 @@ class Lengths:
 def megatron_index(lengths: Lengths, layout: Layout) -> Iterator[Any]:
     """What `_IndexWriter` of Megatron writes, where each document is one sequence."""
     count = len(lengths.all)
-    width = lengths.numpy.dtype(layout.dtype).itemsize
+    width = np.dtype(layout.dtype).itemsize
     yield _MEGATRON + struct.pack("<QBQQ", 1, _CODES[layout.dtype], count, count + 1)
     yield from lengths.parts("<i4")
     yield from lengths.begins("<i8", width)
     for at in range(0, count + 1, _AT_ONCE):  # each document is one sequence
-        yield lengths.numpy.arange(at, min(at + _AT_ONCE, count + 1), dtype="<i8")
+        yield np.arange(at, min(at + _AT_ONCE, count + 1), dtype="<i8")
 
 
 def megatron_ends(folder: Folder, stem: str) -> Any:
     """Where the sequences of an index of Megatron's end, in ids."""
-    numpy = imported("numpy", "corpora", "shards")
     data = folder.read(f"{stem}.idx")
     head = len(_MEGATRON) + 8 + 1
     if data[: len(_MEGATRON)] != _MEGATRON or len(data) < head + 16:
         raise CorpusError(f"{stem}.idx: not an index of Megatron's")
     [count] = struct.unpack_from("<Q", data, head)
-    return numpy.cumsum(numpy.frombuffer(data, "<i4", count, head + 16), dtype=numpy.int64)
+    return np.cumsum(np.frombuffer(data, "<i4", count, head + 16), dtype=np.int64)
 
 
 def nanotron_index(lengths: Lengths, layout: Layout) -> Iterator[Any]:
@@ -127,14 +124,13 @@ def nanotron_index(lengths: Lengths, layout: Layout) -> Iterator[Any]:
 
 def nanotron_ends(folder: Folder, stem: str) -> Any:
     """Read the ends of documents from a shard of nanotron's format, as an int64 array."""
-    numpy = imported("numpy", "corpora", "shards")
-    return numpy.frombuffer(folder.read(f"{stem}.ds.index"), "<u8").astype(numpy.int64)
+    return np.frombuffer(folder.read(f"{stem}.ds.index"), "<u8").astype(np.int64)
 
 
 def nanotron_metadata(lengths: Lengths, layout: Layout) -> Iterator[Any]:
     """The tokenizer and bytes per id; the number of ids; the same with a prefix, such as 1.23 M."""
     tokens = int(lengths.all.sum())
-    width = lengths.numpy.dtype(layout.dtype).itemsize
+    width = np.dtype(layout.dtype).itemsize
     yield f"{layout.tokenizer}|{width}\n{tokens}\n{metric(tokens)}T".encode()
 
 
@@ -171,9 +167,8 @@ def npy_index(lengths: Lengths, layout: Layout) -> Iterator[Any]:
 
 def npy_ends(folder: Folder, stem: str) -> Any:
     """Read the ends of documents from a shard in numpy's format, as an int64 array."""
-    numpy = imported("numpy", "corpora", "shards")
     with folder.open(f"{stem}.index.npy") as file:
-        return numpy.frombuffer(file.read()[NPY_HEADER:], "<i8")
+        return np.frombuffer(file.read()[NPY_HEADER:], "<i8")
 
 
 class BytesWriter:
@@ -200,12 +195,11 @@ class BytesWriter:
         self._lengths.append(lengths.astype("int32"))
 
     def finish(self) -> list[FileFacts]:
-        numpy = imported("numpy", "corpora", "shards")
         if self._form.has_header:
             self._data.begin_with(npy_header(self._layout, self._tokens))
         indexes: list[HashedFile] = []
         try:
-            lengths = Lengths(self._lengths, numpy)
+            lengths = Lengths(self._lengths)
             for suffix, make in self._form.indexes.items():
                 if self._form.has_header and self._layout.window is not None:
                     continue  # the shape of the array says it

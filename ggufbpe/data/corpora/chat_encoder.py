@@ -8,7 +8,9 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..._util.extras import imported
+import numpy as np
+import numpy.typing as npt
+
 from ...chat.assistant_mask import AssistantSpans, WrittenSpan, assistant_mask
 from ...chat.token_origins import chat_tokens
 from ...models.vocabulary import CONTROL
@@ -20,8 +22,6 @@ from .marked_ids import with_marks
 from .records import utf8
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from ...chat.origins import PromptInParts
 
 _LONG = 100  # characters; the template writes no such text with a special token itself
@@ -45,7 +45,6 @@ class ChatEncoder:
         """`checked` is given the ids of a prompt and returns them. `ChatError` if there is no template."""
         tokenizer.chats.require_template(document.chat_template)
         self._tokenizer, self._document, self._checked = tokenizer, document, checked
-        self._numpy: Any = imported("numpy", "corpora", "shards")
         self._spans = None if document.mask is None else AssistantSpans(tokenizer, document.mask)
         self._now = None if document.now is None else datetime.fromisoformat(document.now)
         self._markers = _Markers(tokenizer)
@@ -61,11 +60,11 @@ class ChatEncoder:
         rendered, spans = self._spans.find(chat.body, template, self._now, left_out=left_out)
         parts = self._document.mask or ()
         found, mask = assistant_mask(self._tokenizer, rendered.prompt, spans, parts)
-        ids = self._checked(self._numpy.array(found), rendered.prompt)
+        ids = self._checked(np.array(found), rendered.prompt)
         is_open = bool(spans) and spans[-1].end == len(rendered.prompt) and spans[-1].part != "end"
         is_last_written = is_open and "end" in parts
         notes = self._notes(chat, rendered.prompt, rendered) | self._mask_notes(spans, mask, is_last_written)
-        return EncodedChat(rendered.prompt, with_marks(ids, self._numpy.array(mask)), is_last_written, notes)
+        return EncodedChat(rendered.prompt, with_marks(ids, np.array(mask)), is_last_written, notes)
 
     def _mask_notes(self, spans: Sequence[WrittenSpan], mask: list[int], is_last_written: bool) -> int:
         if not any(mask):

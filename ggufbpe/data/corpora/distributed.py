@@ -15,7 +15,8 @@ from contextlib import closing
 from itertools import groupby, islice
 from typing import Any, NamedTuple, Protocol
 
-from ..._util.extras import imported
+import numpy as np
+
 from .byte_formats import Layout
 from .chunk_encoder import Encoded, place_after
 from .chunks import CorpusPlace
@@ -250,9 +251,8 @@ class ShardPlan:
 
     def __init__(self, work: EncodingRun, state: RunState, segments: Folder) -> None:
         self.state = state
-        self._numpy: Any = imported("numpy", "corpora", "shards")
         self._segments = segments
-        self._dtype = self._numpy.dtype(work.layout.held)
+        self._dtype = np.dtype(work.layout.held)
         self._layout = work.layout
         self._window = work.layout.window or 1
         self._wanted, self._most = limits(work.shard_size, work.layout)
@@ -274,8 +274,8 @@ class ShardPlan:
             self._tokens + tokens >= self._wanted or self._documents + batch.documents - first >= self._most
         ):
             encoded = encoded or self._encoded(batch, with_ids=False)
-            cumulative = self._numpy.cumsum(encoded.lengths[first:])
-            end = int(self._numpy.searchsorted(cumulative, self._wanted - self._tokens))
+            cumulative = np.cumsum(encoded.lengths[first:])
+            end = int(np.searchsorted(cumulative, self._wanted - self._tokens))
             end = min(end, self._most - self._documents - 1)
             self._tokens += int(cumulative[end])
             tokens -= int(cumulative[end])

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from enum import IntFlag, auto
 from typing import Any, NamedTuple
 
-from ..._util.extras import imported
+import numpy as np
+
 from ..._util.wording import counted
 
 
@@ -70,8 +71,7 @@ class Tally:
     """Counts the documents of a shard by their lengths and notes."""
 
     def __init__(self) -> None:
-        self._numpy: Any = imported("numpy", "corpora", "shards")
-        self._by_bits = self._numpy.zeros(64, self._numpy.int64)
+        self._by_bits = np.zeros(64, np.int64)
         self._longest = 0
         self._notes: dict[str, int] = {}
 
@@ -80,8 +80,8 @@ class Tally:
         if not len(lengths):
             return
         # 2 ** bits is the smallest power of two that is not less than a length
-        bits = self._numpy.frexp(self._numpy.maximum(lengths - 1, 0))[1]
-        self._by_bits += self._numpy.bincount(bits, minlength=64)
+        bits = np.frexp(np.maximum(lengths - 1, 0))[1]
+        self._by_bits += np.bincount(bits, minlength=64)
         self._longest = max(self._longest, int(lengths.max()))
         if notes is not None:
             self._notes = sum_of([self._notes, counts_of(notes)])

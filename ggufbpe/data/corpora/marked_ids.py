@@ -8,13 +8,12 @@ them as arrays of their own beside the ids.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
-from ..._util.extras import imported
+import numpy as np
+import numpy.typing as npt
+
 from .byte_formats import Layout
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 IS_WRITTEN, ENDS = 1 << 31, 1 << 30
 IGNORED = -100  # the label of ids that are not trained on: `ignore_index` of torch's cross entropy
@@ -50,36 +49,29 @@ def values_of(held: npt.NDArray[Any], array: str, layout: Layout) -> npt.NDArray
 
     Of `cu_seqlens`, see `sequence_starts`.
     """
-    numpy = imported("numpy", "corpora", "shards")
-    found: npt.NDArray[Any]
     if array == MASK:
-        found = (held >= IS_WRITTEN).astype("uint8")
-    elif array == POSITIONS:
+        return (held >= IS_WRITTEN).astype("uint8")
+    if array == POSITIONS:
         starts = sequence_starts(held, layout)
-        begun = numpy.zeros(len(held), numpy.int64)
+        begun = np.zeros(len(held), np.int64)
         begun[starts] = starts
-        found = (numpy.arange(len(held)) - numpy.maximum.accumulate(begun)).astype("int32")
-    else:
-        ids = held & (ENDS - 1)
-        found = numpy.where(held >= IS_WRITTEN, ids.astype("int32"), IGNORED) if array == LABELS else ids
-        found = found.astype(layout.dtype if array == IDS else "int32", copy=False)
-    return found
+        return (np.arange(len(held)) - np.maximum.accumulate(begun)).astype("int32")
+    ids = held & (ENDS - 1)
+    found = np.where(held >= IS_WRITTEN, ids.astype("int32"), IGNORED) if array == LABELS else ids
+    return found.astype(layout.dtype if array == IDS else "int32", copy=False)
 
 
 def sequence_starts(held: npt.NDArray[Any], layout: Layout) -> npt.NDArray[Any]:
     """Return where documents, or what a row has of them, begin in whole rows of ids with marks, as an int64 array."""
-    numpy = imported("numpy", "corpora", "shards")
-    is_start = numpy.zeros(len(held) + 1, bool)
+    is_start = np.zeros(len(held) + 1, bool)
     is_start[1:] = held & ENDS
     is_start[:: layout.window or 1] = True
-    starts: npt.NDArray[Any] = numpy.flatnonzero(is_start[:-1])
-    return starts
+    return np.flatnonzero(is_start[:-1])
 
 
 def with_marks(ids: npt.NDArray[Any], mask: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return ids with marks at those that `mask` has 1 for."""
-    numpy = imported("numpy", "corpora", "shards")
-    found: npt.NDArray[Any] = numpy.where(mask, IS_WRITTEN, 0).astype("uint32") | ids.astype("uint32")
+    found: npt.NDArray[Any] = np.where(mask, IS_WRITTEN, 0).astype("uint32") | ids.astype("uint32")
     return found
 
 

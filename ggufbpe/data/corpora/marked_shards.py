@@ -6,17 +6,16 @@ Tables have a column for each array. Where ids are raw bytes, each array is in f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..._util.extras import imported
+import numpy as np
+import numpy.typing as npt
+
 from .byte_formats import BytesWriter, Layout
 from .hashed_files import FileFacts
 from .marked_ids import BOUNDARIES, IDS, LABELS, MASK, POSITIONS, arrays_of, sequence_starts, values_of
 from .row_formats import TableWriter
 from .storage import Folder
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 _INFIX = {IDS: "", MASK: ".mask", LABELS: ".labels", POSITIONS: ".position_ids", BOUNDARIES: ".cu_seqlens"}
 
@@ -39,7 +38,6 @@ class MarkedBytesWriter:
 
     def __init__(self, form: Any, folder: Folder, stem: str, layout: Layout) -> None:
         self._layout = layout
-        self._numpy = imported("numpy", "corpora", "shards")
         self._tokens = 0
         self._writers: dict[str, BytesWriter] = {}
         try:
@@ -51,7 +49,7 @@ class MarkedBytesWriter:
             raise
 
     def write(self, ids: list[npt.NDArray[Any]], lengths: npt.NDArray[Any]) -> None:
-        none = self._numpy.zeros(0, self._numpy.int64)
+        none = np.zeros(0, np.int64)
         while ids:
             held = ids.pop(0)
             for array, writer in self._writers.items():
@@ -66,7 +64,7 @@ class MarkedBytesWriter:
 
     def finish(self) -> list[FileFacts]:
         if BOUNDARIES in self._writers:
-            end = self._numpy.array([self._tokens], self._numpy.int64)
+            end = np.array([self._tokens], np.int64)
             self._writers[BOUNDARIES].write([end], end[:0])
         return [facts for writer in self._writers.values() for facts in writer.finish()]
 
@@ -88,10 +86,10 @@ class MarkedTableWriter(TableWriter):
 
     def _boundaries(self, held: npt.NDArray[Any]) -> Any:
         """Where sequences begin in each row, and the row's length."""
-        numpy, window = imported("numpy", "corpora", "shards"), self.layout.window or 1
+        window = self.layout.window or 1
         starts = sequence_starts(held, self.layout)
-        first = numpy.flatnonzero(starts % window == 0)  # of each row
+        first = np.flatnonzero(starts % window == 0)  # of each row
         # the end of a row goes before the first start of the next one
-        values = numpy.insert(starts % window, numpy.append(first[1:], len(starts)), window)
-        begins = first + numpy.arange(len(first))
-        return self.lists(values.astype("int32"), numpy.append(begins, len(values)))
+        values = np.insert(starts % window, np.append(first[1:], len(starts)), window)
+        begins = first + np.arange(len(first))
+        return self.lists(values.astype("int32"), np.append(begins, len(values)))

@@ -10,7 +10,10 @@ Sources: parquet-format's parquet.thrift (structs and the numbers of their field
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from ..._util.extras import imported
 from .byte_formats import Ids, Layout
@@ -18,9 +21,6 @@ from .hashed_files import FileFacts, HashedFile
 from .row_formats import COLUMN, GROUP_ROWS, GROUP_TOKENS, arrow_schema
 from .storage import Folder
 from .thrift import Value, binary, boolean, i8, i32, i64, list_of, struct, varint
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 _MAGIC = b"PAR1"
 # A row group of rows shorter than GROUP_TOKENS is one page: only a longer row goes on in the next.
@@ -50,14 +50,13 @@ class ParquetWriter:
     """
 
     def __init__(self, form: Any, folder: Folder, stem: str, layout: Layout) -> None:
-        numpy = self._numpy = imported("numpy", "corpora", "shards")
         self._pyarrow = imported("pyarrow", "corpora", "writing parquet")
         self._layout = layout
         self._data = HashedFile(folder, stem + form.suffix)
         self._data.write(_MAGIC)
-        self._repetitions = numpy.empty(_PAGE, "u1")  # by entry: 0 begins a row
-        self._definitions = numpy.empty(_PAGE, "u1")
-        self._ids = numpy.empty(_PAGE, "<u4")
+        self._repetitions = np.empty(_PAGE, "u1")  # by entry: 0 begins a row
+        self._definitions = np.empty(_PAGE, "u1")
+        self._ids = np.empty(_PAGE, "<u4")
         self._in_page = self._ids_in_page = 0  # entries and ids
         self._open = 0  # ids of a row that has not ended
         self._groups: list[_Group] = []
@@ -68,22 +67,22 @@ class ParquetWriter:
         self._begin = self._data.size
 
     def write(self, ids: list[npt.NDArray[Any]], lengths: npt.NDArray[Any]) -> None:
-        numpy, queue = self._numpy, Ids(ids)
+        queue = Ids(ids)
         while len(lengths):
-            ends = numpy.cumsum(lengths[: GROUP_ROWS - self._rows])
-            count = int(numpy.searchsorted(ends, GROUP_TOKENS - self._tokens)) + 1
+            ends = np.cumsum(lengths[: GROUP_ROWS - self._rows])
+            count = int(np.searchsorted(ends, GROUP_TOKENS - self._tokens)) + 1
             some, lengths = lengths[: min(count, len(ends))], lengths[min(count, len(ends)) :]
             self._end_rows(queue, some)
             if self._tokens >= GROUP_TOKENS or self._rows >= GROUP_ROWS:
                 self._end_group()
         for part in queue.rest():
-            self._append(Ids([part]), len(part), numpy.arange(0 if self._open else 1), numpy.arange(0))
+            self._append(Ids([part]), len(part), np.arange(0 if self._open else 1), np.arange(0))
             self._open += len(part)
 
     def _end_rows(self, ids: Ids, lengths: npt.NDArray[Any]) -> None:
-        sizes = self._numpy.maximum(lengths, 1)
+        sizes = np.maximum(lengths, 1)
         sizes[0] -= self._open
-        ends = self._numpy.cumsum(sizes)
+        ends = np.cumsum(sizes)
         begins = ends - sizes
         self._append(ids, int(ends[-1]), begins[1 if self._open else 0 :], begins[lengths == 0])
         self._rows += len(lengths)
@@ -110,7 +109,7 @@ class ParquetWriter:
                 self._end_page()
 
     def _between(self, places: npt.NDArray[Any], begin: int, end: int) -> Any:
-        low, high = self._numpy.searchsorted(places, (begin, end))
+        low, high = np.searchsorted(places, (begin, end))
         return places[low:high]
 
     # ---- pages and row groups -----------------------------------------------------------------------
@@ -138,9 +137,9 @@ class ParquetWriter:
         if (levels == first).all():
             encoded = varint(len(levels) << 1) + bytes([first])
         else:
-            bits = self._numpy.unpackbits(levels[:, None], axis=1, count=width, bitorder="little")
+            bits = np.unpackbits(levels[:, None], axis=1, count=width, bitorder="little")
             groups = -(-len(levels) // 8)
-            packed = self._numpy.packbits(bits, bitorder="little").tobytes()
+            packed = np.packbits(bits, bitorder="little").tobytes()
             encoded = varint(groups << 1 | 1) + packed.ljust(groups * width, b"\0")
         return len(encoded).to_bytes(4, "little") + encoded
 
@@ -170,7 +169,7 @@ class ParquetWriter:
         return struct(
             {
                 1: i32(2),
-                2: list_of(_schema(8 * self._numpy.dtype(self._layout.dtype).itemsize)),
+                2: list_of(_schema(8 * np.dtype(self._layout.dtype).itemsize)),
                 3: i64(sum(group.rows for group in self._groups)),
                 4: list_of(list(map(_row_group, self._groups))),
                 5: list_of([struct({1: binary(b"ARROW:schema"), 2: binary(arrow)})]),

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from ..._util.extras import imported
 from .byte_formats import Layout
 from .hashed_files import FileFacts, HashedFile
 from .marked_ids import IDS, arrays_of
 from .storage import Folder
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 GROUP_TOKENS, GROUP_ROWS = 1 << 20, 1 << 16  # of a row group or record batch, about
 COLUMN = IDS
@@ -35,7 +35,6 @@ class TableWriter:
     def __init__(self, form: Any, folder: Folder, stem: str, layout: Layout) -> None:
         self._schema = arrow_schema(layout)
         self._pyarrow = imported("pyarrow", "corpora", "writing arrow")
-        self._numpy = imported("numpy", "corpora", "shards")
         self._data = HashedFile(folder, stem + form.suffix)
         if form.suffix == ".parquet":
             parquet = imported("pyarrow.parquet", "corpora", "writing parquet")
@@ -69,14 +68,13 @@ class TableWriter:
         self._ids.extend(ids.data.cast("B"))
 
     def _flush(self) -> None:
-        numpy, pyarrow = self._numpy, self._pyarrow
         if not self._lengths:
             return
-        ids = numpy.zeros(0, self._dtype) if self._ids is None else numpy.frombuffer(self._ids, self._dtype)
+        ids = np.zeros(0, self._dtype) if self._ids is None else np.frombuffer(self._ids, self._dtype)
         self._ids = ids[self._tokens :].copy() if len(ids) > self._tokens else None
-        offsets = numpy.concatenate([[0], numpy.cumsum(self._lengths)]).astype("int64")
+        offsets = np.concatenate([[0], np.cumsum(self._lengths)]).astype("int64")
         columns = self.columns(ids[: self._tokens], offsets)
-        self._writer.write_batch(pyarrow.record_batch(columns, schema=self._schema))
+        self._writer.write_batch(self._pyarrow.record_batch(columns, schema=self._schema))
         self._lengths, self._tokens = [], 0
 
     def columns(self, held: npt.NDArray[Any], offsets: npt.NDArray[Any]) -> list[Any]:

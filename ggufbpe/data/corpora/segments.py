@@ -13,7 +13,10 @@ from __future__ import annotations
 import pickle
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from .chunk_encoder import Bad, ChunkEncoder, Encoded
 from .chunks import Chunk, ChunkReader, CorpusPlace
@@ -21,9 +24,6 @@ from .corpus_files import absolute_path
 from .hashed_files import AT_ONCE
 from .records import can_be_read_anywhere, has_json_lines
 from .storage import Folder, Input
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 _MOST_FILES = 4096  # in a segment
 _HEAD = struct.Struct("<QQ")  # of a batch in a file: bytes of what is known, and of ids
@@ -165,16 +165,13 @@ def write_batches(
 
 def encoded_at(file: IO[bytes], at: int, dtype: npt.DTypeLike, with_ids: bool = True) -> Encoded:
     """The batch at a place of such a file."""
-    import numpy
 
     file.seek(at)
     known, size = _HEAD.unpack(_read(file, _HEAD.size))
     encoded: Encoded = pickle.loads(_read(file, known))
     if not with_ids:
         return encoded
-    return encoded._replace(
-        ids=[numpy.frombuffer(_read(file, size), dtype) if size else numpy.zeros(0, dtype)]
-    )
+    return encoded._replace(ids=[np.frombuffer(_read(file, size), dtype) if size else np.zeros(0, dtype)])
 
 
 def _read(file: IO[bytes], size: int) -> bytearray:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from ..._util.extras import imported
+import numpy as np
+import numpy.typing as npt
+
 from ..._util.verdicts import ERROR, HEALTHY, WARNING
 from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import Model, tokenizer_of
@@ -19,9 +21,6 @@ from .shard_formats import count_rows
 from .shard_reader import EncodedCorpus, wrong_tokenizer
 from .storage import ChangedError
 from .whole_rows import with_padding
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 _MOST_SHARDS = 8  # of which a sample is taken
 
@@ -114,7 +113,6 @@ def _sample_problems(corpus: EncodedCorpus, tokenizer: Tokenizer, count: int) ->
 
     These are the first `count` documents of some shards, spread over all.
     """
-    numpy = imported("numpy", "corpora", "shards")
     looked_at = 0
     problems: list[str] = []
     shards = corpus.shards
@@ -127,11 +125,11 @@ def _sample_problems(corpus: EncodedCorpus, tokenizer: Tokenizer, count: int) ->
             return looked_at, f"{error.filename}: {error.strerror}", problems
         except ChangedError as error:
             return looked_at, str(error), problems
-        again = numpy.concatenate([numpy.zeros(0, corpus.layout.held), *documents])
+        again = np.concatenate([np.zeros(0, corpus.layout.held), *documents])
         for array in arrays_of(corpus.layout).keys() - {POSITIONS, BOUNDARIES}:
             there = _beginning_of(corpus, shard, shard.carried + len(again), array)[shard.carried :]
             values = values_of(again, array, corpus.layout) if corpus.layout.is_marked else again
-            if not numpy.array_equal(values[: len(there)], there) or (
+            if not np.array_equal(values[: len(there)], there) or (
                 corpus.layout.window is None and len(there) < len(again)
             ):
                 what = "ids" if array == IDS else array
@@ -146,8 +144,7 @@ def _encoded_again(corpus: EncodedCorpus, tokenizer: Tokenizer, shard: Shard) ->
     """The ids of documents, from the first of a shard on."""
     options = options_of(corpus.manifest["settings"])
     encoder = ChunkEncoder(tokenizer, options.document, corpus.layout)
-    numpy = imported("numpy", "corpora", "shards")
-    nothing = numpy.zeros(0, corpus.layout.held)
+    nothing = np.zeros(0, corpus.layout.held)
     unfinished: list[Any] = []
     used = shard.carried  # of a row; always less than one
     for chunk in chunk_reader(tokenizer, read_inputs(corpus.folder), options).chunks(shard.start):
@@ -155,7 +152,7 @@ def _encoded_again(corpus: EncodedCorpus, tokenizer: Tokenizer, shard: Shard) ->
         if corpus.layout.padding is not None:
             encoded = with_padding(encoded, used, corpus.layout)
             used = (used + int(encoded.lengths.sum())) % (corpus.layout.window or 1)
-        ids: npt.NDArray[Any] = numpy.concatenate([*unfinished, *encoded.ids, nothing])
+        ids = np.concatenate([*unfinished, *encoded.ids, nothing])
         before = sum(map(len, unfinished))
         begin = 0
         for length in encoded.lengths.tolist():
@@ -167,13 +164,11 @@ def _encoded_again(corpus: EncodedCorpus, tokenizer: Tokenizer, shard: Shard) ->
 
 def _beginning_of(corpus: EncodedCorpus, shard: Shard, size: int, array: str) -> npt.NDArray[Any]:
     """The first `size` values of one of a shard's arrays, of all rows together."""
-    numpy = imported("numpy", "corpora", "shards")
     number = sum(one.rows for one in corpus.shards[: corpus.shards.index(shard)])
-    rows, count = [numpy.zeros(0, arrays_of(corpus.layout)[array])], 0
+    rows, count = [np.zeros(0, arrays_of(corpus.layout)[array])], 0
     for row, _ in zip(corpus.rows(number, array), range(shard.rows)):
         rows.append(row)
         count += len(row)
         if count >= size:
             break
-    beginning: npt.NDArray[Any] = numpy.concatenate(rows)[:size]
-    return beginning
+    return np.concatenate(rows)[:size]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from ..._util.extras import imported
+import numpy as np
+import numpy.typing as npt
+
 from . import byte_formats as by
 from .byte_formats import NPY_HEADER, Layout, Lengths
 from .hashed_files import FileFacts
@@ -14,9 +16,6 @@ from .marked_shards import MarkedBytesWriter, MarkedTableWriter, array_file
 from .parquet_writer import ParquetWriter
 from .row_formats import TableWriter, row_batches
 from .storage import Folder
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 Ends = Callable[[Folder, str], Any]
 
@@ -85,8 +84,7 @@ def document_ends(form: ShardForm, folder: Folder, stem: str, layout: Layout) ->
     if form.ends is None:
         return None
     if form.has_header and layout.window is not None:
-        numpy = imported("numpy", "corpora", "shards")
-        return numpy.arange(1, count_rows(form, folder, stem, layout)[0] + 1) * layout.window
+        return np.arange(1, count_rows(form, folder, stem, layout)[0] + 1) * layout.window
     return form.ends(folder, stem)
 
 
@@ -100,15 +98,14 @@ def read_rows(
             for number in range(len(lists)):
                 yield values[offsets[number] : offsets[number + 1]]
         return
-    numpy = imported("numpy", "corpora", "shards")
     form, infix, layout = array_file(form, array, layout)
-    dtype = numpy.dtype(layout.dtype).newbyteorder("<")
+    dtype = np.dtype(layout.dtype).newbyteorder("<")
     head = NPY_HEADER if form.has_header else 0
     with folder.open(stem + infix + form.suffix) as file:
         begin = int(ends[start - 1]) if 0 < start <= len(ends) else 0
         file.seek(head + begin * dtype.itemsize)
         for end in ends[start:].tolist():
-            yield numpy.frombuffer(file.read((end - begin) * dtype.itemsize), dtype)
+            yield np.frombuffer(file.read((end - begin) * dtype.itemsize), dtype)
             begin = end
 
 
@@ -117,7 +114,7 @@ def count_rows(form: ShardForm, folder: Folder, stem: str, layout: Layout) -> tu
     if form.ends is None:
         lengths = [len(lists) for lists in row_batches(folder, stem + form.suffix)]
         return sum(lengths), sum(len(lists.flatten()) for lists in row_batches(folder, stem + form.suffix))
-    width = imported("numpy", "corpora", "shards").dtype(layout.dtype).itemsize
+    width = np.dtype(layout.dtype).itemsize
     tokens = (folder.size(stem + form.suffix) - NPY_HEADER * form.has_header) // width
     if form.has_header and layout.window is not None:
         return tokens // layout.window, tokens

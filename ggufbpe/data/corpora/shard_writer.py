@@ -8,9 +8,11 @@ length; ids left at the end of a shard that do not fill a row begin the next sha
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..._util.extras import imported
+import numpy as np
+import numpy.typing as npt
+
 from .byte_formats import Ids, Layout
 from .chunk_encoder import Encoded, place_after
 from .chunks import Chunk, CorpusPlace
@@ -21,16 +23,13 @@ from .shard_formats import FORMS, ShardWriter
 from .storage import Folder
 from .whole_rows import padding_ids, with_padding
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
 MOST_ROWS = 1 << 24  # of a shard; their lengths are kept in memory
 
 
 def limits(shard_size: int, layout: Layout) -> tuple[int, int]:
     """The tokens that end a shard, and the documents: the first document by which it has either ends it."""
     window = layout.window
-    tokens = -(-shard_size // imported("numpy", "corpora", "shards").dtype(layout.dtype).itemsize)
+    tokens = -(-shard_size // np.dtype(layout.dtype).itemsize)
     if window is None:
         return tokens, MOST_ROWS
     return -(-tokens // window) * window, 1 << 62
@@ -46,11 +45,10 @@ class ShardsWriter:
 
         `number` is that of the next shard, where `state` does not have those before; nor is it written down then.
         """
-        self._numpy: Any = imported("numpy", "corpora", "shards")
         self._form = FORMS[state.header["format"]]
         self._folder, self._layout = folder, layout
         self.state = state
-        self._dtype = self._numpy.dtype(layout.held)
+        self._dtype = np.dtype(layout.held)
         self._window = layout.window or 1
         self._wanted, self._most = limits(shard_size, layout)
         self._place = state.place  # behind the last document
@@ -64,7 +62,7 @@ class ShardsWriter:
         self._opened = self._opened_bytes = 0  # tokens and bytes of an unfinished document
         self._bad = self._tail_bad = 0  # records of this shard, and those after its last document so far
         self._writer: ShardWriter | None = None
-        self._begin([self._numpy.array(state.carry, self._dtype)])
+        self._begin([np.array(state.carry, self._dtype)])
 
     def _begin(self, carry: list[npt.NDArray[Any]]) -> None:
         self._start = self._place
@@ -90,15 +88,14 @@ class ShardsWriter:
 
     def add(self, encoded: Encoded, chunk: Chunk) -> None:
         """Add the documents of a chunk."""
-        numpy = self._numpy
         if self._layout.padding is not None:
             encoded = with_padding(encoded, self._taken - self._written, self._layout)
-        cumulative = numpy.cumsum(encoded.lengths)
+        cumulative = np.cumsum(encoded.lengths)
         start, ids = 0, Ids(encoded.ids)
         bad = [each.record for each in encoded.bad]
         while start < len(cumulative):
             before = int(cumulative[start - 1]) if start else 0
-            end = int(numpy.searchsorted(cumulative, self._wanted - self._taken + before))
+            end = int(np.searchsorted(cumulative, self._wanted - self._taken + before))
             end = max(start, min(end, start + self._most - self._shard_documents - 1))
             stop = min(end + 1, len(cumulative))
             self._take(ids, encoded, start, stop)
@@ -134,7 +131,7 @@ class ShardsWriter:
         self._opened += count
         self._opened_bytes += size
         self._taken += count
-        self._write(ids, self._numpy.zeros(0, self._numpy.int64))
+        self._write(ids, np.zeros(0, np.int64))
 
     def _write(self, ids: list[npt.NDArray[Any]], lengths: npt.NDArray[Any]) -> None:
         """Write ids, in which documents of these lengths end; with a window, those that fill rows, and keep others."""
@@ -149,10 +146,10 @@ class ShardsWriter:
         rows = (self._taken - self._written) // self._window
         if not rows:
             return
-        every = self._numpy.concatenate(self._carry)
+        every = np.concatenate(self._carry)
         size = rows * self._window
         self._count([every[:size]])
-        self._the_writer().write([every[:size]], self._numpy.full(rows, self._window))
+        self._the_writer().write([every[:size]], np.full(rows, self._window))
         self._carry = [every[size:]]
         self._written += size
         self._rows += rows

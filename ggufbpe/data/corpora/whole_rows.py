@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..._util.extras import imported
+import numpy as np
+import numpy.typing as npt
+
 from .byte_formats import Layout
 from .chunk_encoder import Encoded
 from .marked_ids import ENDS
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from ...tokenizer import Tokenizer
 
 
@@ -39,7 +39,7 @@ def padding_before(lengths: npt.NDArray[Any], used: int, window: int) -> npt.NDA
     >>> padding_before(numpy.array([3, 4, 1, 9, 1]), 0, 6).tolist()
     [0, 3, 0, 1, 0]
     """
-    found: npt.NDArray[Any] = imported("numpy", "corpora", "shards").zeros(len(lengths), "int64")
+    found = np.zeros(len(lengths), "int64")
     for number, length in enumerate(lengths.tolist()):
         if used and used + length > window:
             found[number] = window - used
@@ -50,19 +50,17 @@ def padding_before(lengths: npt.NDArray[Any], used: int, window: int) -> npt.NDA
 
 def with_padding(encoded: Encoded, used: int, layout: Layout) -> Encoded:
     """Return whole documents with the padding before each counted as its ids; all of `encoded` must be whole."""
-    numpy = imported("numpy", "corpora", "shards")
     padding = padding_before(encoded.lengths, used, layout.window or 1)
     if not padding.any():
         return encoded._replace(padding=padding)
-    every = numpy.concatenate(encoded.ids)
-    begins = numpy.cumsum(encoded.lengths) - encoded.lengths
-    ids = numpy.insert(every, numpy.repeat(begins, padding), padding_ids(1, layout))
+    every = np.concatenate(encoded.ids)
+    begins = np.cumsum(encoded.lengths) - encoded.lengths
+    ids = np.insert(every, np.repeat(begins, padding), padding_ids(1, layout))
     if layout.is_marked:
-        ids[(begins + numpy.cumsum(padding))[padding > 0] - 1] |= ENDS
+        ids[(begins + np.cumsum(padding))[padding > 0] - 1] |= ENDS
     return encoded._replace(ids=[ids], lengths=encoded.lengths + padding, padding=padding)
 
 
 def padding_ids(count: int, layout: Layout) -> npt.NDArray[Any]:
     """Return `count` ids of padding, in the type that is held."""
-    found: npt.NDArray[Any] = imported("numpy", "corpora", "shards").full(count, layout.padding, layout.held)
-    return found
+    return np.full(count, layout.padding, layout.held)
