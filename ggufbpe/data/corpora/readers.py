@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from ..._util.errors import printable
@@ -20,10 +20,10 @@ from .records import (
     record_of,
     utf8,
 )
-from .table_rows import table_rows
+from .table_rows import Row, table_rows
 
+S = TypeVar("S")
 T = TypeVar("T")
-_Found = Iterator["tuple[int, tuple[bytes, dict[str, Any]] | ValueError]"]
 
 
 def has_records(name: str, field: str | None) -> bool:
@@ -39,7 +39,7 @@ def records(
     Records without a text are reported together, at the end. A file not named as a table is read as JSON lines.
     """
     if is_table(name):
-        yield from _reported(_of_table(stream, name, field, also), name, "row", report)
+        yield from _of_table(stream, name, field, also, report)
         return
     from .long_lines import LONG_LINE, fields_of_long_line  # it imports json
 
@@ -59,18 +59,14 @@ def records(
 def read_lines(stream: Any, name: str, report: Report, read: Callable[[bytes], T]) -> Iterator[T]:
     """The results of `read` for each line. Its `ValueError`s are reported together, at the end."""
 
-    def found() -> Iterator[tuple[int, T | ValueError]]:
+    def numbered() -> Iterator[tuple[int, bytes]]:
         for number, line in enumerate(lines(stream), 1):
             if number == 1:
                 line = line.removeprefix(BOM_UTF8)
-            if not line.strip():
-                continue
-            try:
-                yield number, read(line)
-            except ValueError as error:
-                yield number, error
+            if line.strip():
+                yield number, line
 
-    return _reported(found(), name, "line", report)
+    return _read_each(numbered(), read, name, "line", report)
 
 
 def chats_of_table(stream: Any, name: str, report: Report, read: Callable[[bytes], T]) -> Iterator[T]:
@@ -101,41 +97,43 @@ def read_chat_records(
     columns = [*COLUMNS, *([] if also is None else [also])]
     rows = (row for some in table_rows(stream, name, columns, may_lack=True) for row in some)
 
-    def found() -> Iterator[tuple[int, T | ValueError]]:
-        for number, row in enumerate(rows, 1):
-            try:
-                yield number, read(dict(zip(columns, map(_as_text, row))))
-            except ValueError as error:
-                yield number, error
+    def read_row(row: Row) -> T:
+        return read(dict(zip(columns, map(_as_text, row))))
 
-    return _reported(found(), name, "row", report)
+    return _read_each(enumerate(rows, 1), read_row, name, "row", report)
 
 
-def _reported(
-    results: Iterator[tuple[int, T | ValueError]], name: str, what: str, report: Report
+def _read_each(
+    numbered: Iterable[tuple[int, S]], read: Callable[[S], T], name: str, what: str, report: Report
 ) -> Iterator[T]:
-    """The results; errors among them are reported together, at the end."""
+    """The results of `read` for each line or row; its `ValueError`s are reported together, at the end."""
     bad, first = 0, ""
-    for number, one in results:
-        if isinstance(one, ValueError):
-            bad, first = bad + 1, first or f"{what} {number}: {one}"
+    for number, given in numbered:
+        try:
+            result = read(given)
+        except ValueError as error:
+            bad, first = bad + 1, first or f"{what} {number}: {error}"
         else:
-            yield one
+            yield result
     if bad:
         left_out = "" if bad == 1 else f" (the first of {bad} {what}s)"
         report(name, CorpusError(f"left out: {first}{left_out}"))
 
 
-def _of_table(stream: Any, name: str, field: str | None, also: str | None) -> _Found:
+def _of_table(
+    stream: Any, name: str, field: str | None, also: str | None, report: Report
+) -> Iterator[tuple[bytes, dict[str, Any]]]:
     column = DEFAULT_FIELD if field is None else field
     columns = [column, *([] if also is None else [also])]
     rows = (row for some in table_rows(stream, name, columns) for row in some)
-    for number, (text, *others) in enumerate(rows, 1):
+
+    def read(row: Row) -> tuple[bytes, dict[str, Any]]:
+        text, *others = row
         if not isinstance(text, (str, bytes)):
-            yield number, ValueError(f"the column {printable(column)} has no text")
-            continue
-        fields = dict(zip(columns[1:], map(_as_text, others)))
-        yield number, (text if isinstance(text, bytes) else utf8(text), fields)
+            raise ValueError(f"the column {printable(column)} has no text")
+        return text if isinstance(text, bytes) else utf8(text), dict(zip(columns[1:], map(_as_text, others)))
+
+    return _read_each(enumerate(rows, 1), read, name, "row", report)
 
 
 def _as_text(value: Any) -> Any:
