@@ -218,26 +218,9 @@ def _draw_panel(
     axis.tick_params(axis="y", length=0)
     axis.spines[["top", "right", "bottom"]].set_visible(False)
     axis.spines["left"].set_color(theme.faint)
-    axis.annotate(
-        panel.title,
-        (0, 1),
-        xytext=(0, 16),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        fontsize=10,
-        fontweight="bold",
-        color=theme.text,
-    )
-    axis.annotate(
-        panel.better,
-        (0, 1),
-        xytext=(0, 5),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        fontsize=7.5,
-        color=theme.text,
-        alpha=0.75,
-    )
+    above = {"xy": (0, 1), "xycoords": "axes fraction", "textcoords": "offset points", "color": theme.text}
+    axis.annotate(panel.title, xytext=(0, 16), fontsize=10, fontweight="bold", **above)
+    axis.annotate(panel.better, xytext=(0, 5), fontsize=7.5, alpha=0.75, **above)
 
 
 def _name_rows(axis: Any, rows: Sequence[_Row], layout: _Layout, theme: _Theme) -> None:
