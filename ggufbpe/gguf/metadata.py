@@ -45,6 +45,8 @@ class Metadata:
     """
 
     def __init__(self, source: "GGUFFile | Metadata", overrides: Overrides | None = None) -> None:
+        if overrides is not None and not isinstance(overrides, Mapping):
+            raise TypeError(f"overrides must be a mapping of keys to values, not {type(overrides).__name__}")
         self.path: str = source.path
         before = source.overridden if isinstance(source, Metadata) else ()
         self.overridden: frozenset[str] = frozenset([*before, *(overrides or ())])
@@ -150,12 +152,15 @@ def _value(file: GGUFFile, key: str) -> Any:
 
 def _entry_of(key: str, value: Value) -> _Entry:
     """`value` with the type that `key` has in llama.cpp if it fits; else with another, for loading to refuse."""
+    if not isinstance(key, str):
+        raise TypeError(f"the keys of overrides must be str, not {type(key).__name__}")
     if key not in KEY_TYPES and not key.startswith(("general.", f"{TokenizerKey.CHAT_TEMPLATE}.")):
         import difflib
 
         near = difflib.get_close_matches(key, KEY_TYPES, n=2)
         hint = f"; near: {', '.join(near)}" if near else ""
         raise ValueError(f"there is no tokenizer key {printable(key)} to override{hint}")
+    value = value.tolist() if hasattr(value, "tolist") else value  # of numpy
     wanted = KEY_TYPES.get(key, _T.STRING)
     types = (*(wanted if isinstance(wanted, tuple) else (wanted,)), *USUAL_TYPES)
     is_array = isinstance(value, Sequence) and not isinstance(value, (str, bytes))

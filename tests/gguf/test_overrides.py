@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 from conftest import GPT2, RAW_UTF8, ROOT, missing
 from loading_rules import byte_alphabet
@@ -114,6 +115,10 @@ def test_an_override_is_as_if_it_stood_in_the_file(
         ({K.LIST: ["a", 1]}, TypeError, "cannot hold"),
         ({K.EOS_ID: 2**64}, TypeError, "cannot hold"),
         ({K.TOKEN_TYPE: [1, "two"]}, TypeError, "cannot hold"),
+        ({5: 1}, TypeError, "the keys of overrides must be str, not int"),
+        ([("a", 1)], TypeError, "overrides must be a mapping of keys to values, not list"),
+        ("ab", TypeError, "overrides must be a mapping of keys to values, not str"),
+        (0, TypeError, "overrides must be a mapping of keys to values, not int"),
         ({K.PRE: 5}, WrongTypeError, "it is overridden"),
         ({K.PRE: "no-such-name"}, UnknownPreTokenizerError, "it is overridden"),
         ({K.MERGES: None}, MissingKeyError, "it is overridden"),
@@ -122,6 +127,15 @@ def test_an_override_is_as_if_it_stood_in_the_file(
 def test_what_cannot_be_an_override(overrides: Any, error: type[Exception], hint: str) -> None:
     with pytest.raises(error, match=hint):
         Tokenizer.from_gguf(TINY, overrides=overrides)
+
+
+def test_numpys_numbers_are_numbers() -> None:
+    types = numpy.ones(20, numpy.int64)
+    given = {K.EOS_ID: numpy.int64(2), K.ADD_BOS: numpy.True_, K.TOKEN_TYPE: types}
+    found = Tokenizer.from_gguf(TINY, overrides=given)
+    assert found == Tokenizer.from_gguf(
+        TINY, overrides={K.EOS_ID: 2, K.ADD_BOS: True, K.TOKEN_TYPE: types.tolist()}
+    )
 
 
 def test_a_changed_tokenizer_shares_the_rest() -> None:
