@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..._util.errors import RemoteAccessError, RemoteError, RemoteNotFoundError
-from ..._util.extras import file_system_at
+from ..._util.extras import NotInstalledError, file_system_at
 from ...gguf.source import ByteRange
 from ..name_grammar import Address
 from .range_stream import RangePart
@@ -28,6 +28,10 @@ class StoredFile:
             self._files, self._path = file_system_at(address.url, "fsspec")
         except ValueError as error:
             raise RemoteError(str(error), path=self.name, remedy="fsspec has a package for it") from None
+        except NotInstalledError:
+            raise
+        except Exception as error:  # some packages connect here
+            raise self._unreachable(error) from None
         info = self._asked(self._files.info, self._path)
         self.version: str | None = _version(info)
         size = info.get("size")
@@ -71,11 +75,11 @@ class StoredFile:
                 remedy="check the settings of its package",
             ) from None
         except Exception as error:
-            raise RemoteError(
-                f"the storage cannot be reached ({type(error).__name__}: {error})",
-                path=self.name,
-                remedy="check the network and the settings",
-            ) from None
+            raise self._unreachable(error) from None
+
+    def _unreachable(self, error: Exception) -> RemoteError:
+        problem = f"the storage cannot be reached ({type(error).__name__}: {error})"
+        return RemoteError(problem, path=self.name, remedy="check the network and the settings")
 
 
 def _version(info: dict[str, Any]) -> str:

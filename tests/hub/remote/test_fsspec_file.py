@@ -81,3 +81,14 @@ def test_errors_of_a_storage(
     monkeypatch.setattr(type(files), "cat_file", lambda *_, **__: b"")
     with pytest.raises(RemoteError, match="0 bytes came where 1 were requested"):
         stored.open(ByteRange(0, 1))
+
+
+def test_a_storage_that_cannot_be_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("Name or service not known")
+
+    monkeypatch.setattr("fsspec.core.url_to_fs", fail)
+    with pytest.raises(
+        RemoteError, match=r"^ftp://x\.invalid/m\.gguf: the storage cannot be reached \(OSError: Name"
+    ):
+        StoredFile(Address("ftp://x.invalid/m.gguf"))
