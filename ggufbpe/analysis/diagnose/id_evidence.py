@@ -83,7 +83,6 @@ def text_difference(text: bytes, ours: bytes, theirs: bytes) -> dict[str, object
     start = first_other_character(ours, theirs)
     end = first_difference(ours[start:][::-1], theirs[start:][::-1])
     removed, added = ours[start : len(ours) - end], theirs[start : len(theirs) - end]
-    rest = len(ours) - start - len(removed)
     hows = (
         (not theirs, "nothing is left"),
         (bool(ours) and ours in theirs and theirs.startswith(ours), "more text at the end"),
@@ -101,14 +100,15 @@ def text_difference(text: bytes, ours: bytes, theirs: bytes) -> dict[str, object
     if text != ours:  # the place in the text as it was given
         before = len(ours[:start].decode("utf-8", "surrogatepass"))
         offset = ([0, *utf8.char_ends(text)])[before]
-    sizes = {"ours_bytes": len(removed), "theirs_bytes": len(added), "same_after": rest}
     context = slice(start, start + EXCERPT)
     return {
         "how": how,
         "offset": offset,
         "ours": shown(ours[context]),
         "theirs": shown(theirs[context]),
-        **sizes,
+        "ours_bytes": len(removed),
+        "theirs_bytes": len(added),
+        "same_after": len(ours) - start - len(removed),
     }
 
 

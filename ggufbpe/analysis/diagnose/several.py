@@ -213,7 +213,6 @@ class Several(Steps):
             tried = shortest(tried, 2 * MOST_BYTES)
             ids = [self.ids(state, each) for each in tried]
             for other in self._pre_steps():
-                family = PRE_TOKENIZERS[other.names[0]].family
                 entry = PRE_TOKENIZERS[other.names[0]]
                 vocabulary = state.encoding.vocabulary
                 same = state._replace(
@@ -222,7 +221,7 @@ class Several(Steps):
                 if other.names != step.names and all(
                     self.ids(same, each) == own for each, own in zip(tried, ids)
                 ):
-                    families.setdefault(family, []).extend(other.names)
+                    families.setdefault(entry.family, []).extend(other.names)
         ranked = sorted(families, key=evidence.place) if len(families) > 1 else list(families)
         adds = bool(around(state, self._add_special)[0]) if self._add_special else None
         has_cause = state.head is not None

@@ -43,15 +43,7 @@ def _without_accents(text: str) -> str:
 
 def _invalid(replace: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
     """`replace` for a text that is not UTF-8; others stay."""
-
-    def apply(data: bytes) -> bytes:
-        try:
-            data.decode()
-        except UnicodeDecodeError:
-            return replace(data)
-        return data
-
-    return apply
+    return lambda data: data if utf8.is_utf8(data) else replace(data)
 
 
 def _decoded(encoding: str, errors: str) -> Callable[[bytes], bytes]:

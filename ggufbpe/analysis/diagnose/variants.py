@@ -249,22 +249,16 @@ class Fallback:
         data = fragment.encode() if isinstance(fragment, str) else fragment
         is_unknown = False
         for token, start, end in self._plain_text.spans(fragment):
-            if self._way == BYTES_FOR_UNKNOWN:
-                is_bare = token == self._unknown
-                yield from (
-                    [(self._bytes[data[at]], at, at + 1) for at in range(start, end)]
-                    if is_bare
-                    else [(token, start, end)]
-                )
-                continue
-            if not self._attributes[token] & BYTE:
+            if self._way == BYTES_FOR_UNKNOWN and token == self._unknown:
+                yield from ((self._bytes[data[at]], at, at + 1) for at in range(start, end))
+            elif self._way == BYTES_FOR_UNKNOWN or not self._attributes[token] & BYTE:
                 is_unknown = False
                 yield token, start, end
-                continue
-            begins = not 0x80 <= int(self._tokens[token][3:5], 16) < 0xC0
-            if not is_unknown or (begins and self._way == EACH_UNKNOWN):
-                yield self._unknown, start, end
-            is_unknown = True
+            else:
+                begins = not 0x80 <= int(self._tokens[token][3:5], 16) < 0xC0
+                if not is_unknown or (begins and self._way == EACH_UNKNOWN):
+                    yield self._unknown, start, end
+                is_unknown = True
 
     def forget_words(self) -> None:
         """Empty the cache of words."""

@@ -11,6 +11,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from ..diagnose.dates import without_dates
+from ..diagnose.message_edits import SYSTEM_ROLES
 from ..oracles.chat_answers import Body, ChatAnswer, Prompt
 
 Message = dict[str, Any]
@@ -199,7 +200,6 @@ _OF_THINKING = (
 _OF_TOOLS = ("tools", "tool_choice", "parallel_tool_calls")
 _OF_END = ("add_generation_prompt", "continue_final_message")
 _KNOWN = ("messages", "role", "content", "tool_calls", "tool_call_id", _KWARGS, *_OF_TOOLS, *_OF_END)
-_SYSTEM = ("system", "developer")
 _PARTS = (
     Topic("tools", "the tools", _fields(*_OF_TOOLS)),
     Topic(
@@ -228,9 +228,9 @@ _PARTS = (
     Topic(
         "roles",
         "other roles",
-        _but(lambda message: message.get("role") not in (*_SYSTEM, "user", "assistant", "tool")),
+        _but(lambda message: message.get("role") not in (*SYSTEM_ROLES, "user", "assistant", "tool")),
     ),
-    Topic("system", "the system message", _but(lambda message: message.get("role") in _SYSTEM)),
+    Topic("system", "the system message", _but(lambda message: message.get("role") in SYSTEM_ROLES)),
     Topic("arguments", "other arguments of the template", _without_arguments),
     Topic("generation_prompt", "the generation prompt", _fields(*_OF_END)),
     Topic(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from ...._util.errors import GGUFError, InvalidUTF8Error, printable
+from ...._util.utf8 import is_utf8
 from ....gguf.constants import GGUFValueType, TokenizerKey, TokenType
 from ....gguf.metadata import Metadata
 from ....gguf.reader import GGUFFile
@@ -41,7 +42,7 @@ def string_findings(file: GGUFFile) -> Iterator[Finding]:
         if is_of_tokens and file.strings(key) is not None:  # the compiled engine knows that they are UTF-8
             continue
         raws = file.raw_strings(key, None if is_of_tokens else _MOST_STRINGS)
-        broken = (index for index, raw in enumerate(raws) if not _is_utf8(raw))
+        broken = (index for index, raw in enumerate(raws) if not is_utf8(raw))
         for index in islice(broken, _MOST_FOUND):
             yield _not_utf8(file, key, index, raws[index])
         if key.startswith(_TEMPLATES) or is_of_tokens:
@@ -59,10 +60,6 @@ def string_findings(file: GGUFFile) -> Iterator[Finding]:
 def decoded(raw: bytes) -> str:
     """A string of a file with U+FFFD in the place of what is not UTF-8."""
     return raw.decode("utf-8", "replace")
-
-
-def _is_utf8(raw: bytes) -> bool:
-    return raw.isascii() or decoded(raw).count("\ufffd") == raw.count("\ufffd".encode())
 
 
 def _not_utf8(file: GGUFFile, key: str, index: int, raw: bytes) -> Finding:
