@@ -253,11 +253,12 @@ class ChatMethods:
 
         `mmproj` is the projector's file, or what `Mmproj.from_file` read of it. Images are parts of type "image_url",
         recordings of type "input_audio", with a data URL, or with "file://" and a path below the folder `media_path`;
-        only their headers are read. The other arguments are those of `apply_chat_template`. The result has `count`, the
-        `prompt`, and the tokens of each of the `images` and of each recording in `audio`.
+        only the headers of the files are read, so a file that is damaged behind its header is counted. The other
+        arguments are those of `apply_chat_template`. The result has `count`, the `prompt`, and the tokens of each of
+        the `images` and of each recording in `audio`.
 
-        Raises `ChatError` for what llama-server refuses, and for video and addresses of the web; `GGUFError` for a
-        projector that is not counted. Warns as `apply_chat_template`.
+        Raises `ChatError` for what llama-server refuses, and for video, addresses of the web, and images other than
+        PNG, JPEG, GIF, BMP and WebP; `GGUFError` for a projector that is not counted. Warns as `apply_chat_template`.
 
         >>> tok.count_chat(messages, "mmproj.gguf").count                # doctest: +SKIP
         """

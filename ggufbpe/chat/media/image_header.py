@@ -42,7 +42,10 @@ def image_size(data: bytes) -> ImageSize:
             size = size_of(data)
             break
     else:
-        raise ChatError("Failed to load image or audio file: not PNG, JPEG, GIF, BMP or WebP")
+        raise ChatError(
+            "Failed to load image or audio file: it is in none of the formats that are read here: "
+            "PNG, JPEG, GIF, BMP, WebP; WAV, FLAC, MP3"
+        )
     if size is None:
         raise ChatError("Failed to load image or audio file: the header is cut off or damaged")
     width, height = size

@@ -176,6 +176,8 @@ def _check_content(message: Any, media: Media | None) -> None:
         if media is not None and kind in media.kinds:
             media.load(part)
             continue
+        if media is not None and _MEDIA.get(kind) == "video":
+            raise ChatError("video is not counted here, with a projector or without")
         if kind in _MEDIA:
             raise ChatError(
                 f"{_MEDIA[kind]} input is not supported - hint: if this is unexpected, "

@@ -133,11 +133,18 @@ REFUSED = {
     "text": (image("data:text/plain;base64,AAAA"), "Invalid uri format: data:text/plain;base64"),
     "data that is not base64": (image("data:image/png,AAAA"), "uri must be base64 encoded"),
     "two commas": (image("data:image/png;base64,AA,AA"), "Invalid uri-encoded base64 value"),
-    "no image": (image(data_url(b"hello")), "not PNG, JPEG, GIF, BMP or WebP"),
+    "a format that is not read": (
+        image(data_url(b"P6 2 2 255\n" + bytes(12))),
+        "it is in none of the formats that are read here: PNG, JPEG, GIF, BMP, WebP; WAV, FLAC, MP3",
+    ),
     "audio as an image": (image(data_url(wav(9))), "the projector is not for audio"),
     "MP3 without its length": (image(data_url(MP3_FRAME * 3)), "without a Xing or Info tag"),
     "a width of 2^31": (image(data_url(png(1 << 31, 1))), "pixels are too many"),
     "audio": ({"type": "input_audio", "input_audio": {"data": "AA"}}, "audio input is not supported"),
+    "video": (
+        {"type": "input_video", "input_video": {"data": ""}},
+        "^video is not counted here, with a projector or without$",
+    ),
     "a marker": ({"type": "media_marker", "text": "x"}, r"unsupported content\[\].type"),
 }
 
