@@ -92,22 +92,10 @@ def diagnose(
         return diagnose_chat_ids(tokenizer, asked, ids or (), search_ids)
     if text is None or ids is None:
         raise ValueError("give a text and ids, or a chat and ids or expected_prompt")
-    return _diagnose_text(model, text, ids, add_special, parse_special, others)
-
-
-def _diagnose_text(
-    model: Model,
-    text: TextOrPath,
-    ids: Iterable[int],
-    add_special: bool,
-    parse_special: bool,
-    others: Iterable[Model],
-) -> Diagnosis:
-    tokenizer, data, given = tokenizer_of(model), text_of(text), token_ids(ids)
-    models = list(map(tokenizer_of, others))
-    found, meaning, flags = answers(tokenizer, TextWithIds(data, given), (add_special, parse_special), models)
-    explanations = proposed(tokenizer, found, TextWithIds(data, given), *flags)
-    return Diagnosis(not found, tuple(explanations), meaning)
+    tokenizer, compared = tokenizer_of(model), TextWithIds(text_of(text), token_ids(ids))
+    models, flags = list(map(tokenizer_of, others)), (add_special, parse_special)
+    found, meaning, flags = answers(tokenizer, compared, flags, models)
+    return Diagnosis(not found, tuple(proposed(tokenizer, found, compared, *flags)), meaning)
 
 
 def answers(
