@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from .._util.errors import printable
 from .._util.lazy import IMPORT_LOCK
+from .template.lexer import MOST_SOURCE
 
 GivenTemplate = (
     str | os.PathLike[str] | None
@@ -104,11 +105,18 @@ def read_if_path(given: GivenTemplate) -> str | None:
 
 
 def file_text(path: str | os.PathLike[str]) -> str:
-    """The text of a template's file. `ValueError` if it is empty or not UTF-8, `OSError` if it cannot be read."""
+    """The text of a template's file.
+
+    `ValueError` if it is empty, too large for a template or not UTF-8, `OSError` if it cannot be read.
+    """
     with open(path, "rb") as file:
-        data = file.read()
+        data = file.read(MOST_SOURCE + 1)
     if not data:
         raise ValueError(f"{printable(os.fspath(path))} is empty, so it has no chat template")
+    if len(data) > MOST_SOURCE:
+        raise ValueError(
+            f"{printable(os.fspath(path))} has more than {MOST_SOURCE:,} bytes, too many for a chat template"
+        )
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -17,6 +17,7 @@ from test_prompt_tokenizer import BytesTokenizer
 from ggufbpe import ChatError, GGUFWarning
 from ggufbpe.chat.chat_methods import ChatMethods
 from ggufbpe.chat.chats import Chats
+from ggufbpe.chat.template.lexer import MOST_SOURCE
 from ggufbpe.gguf.metadata import Metadata
 from ggufbpe.gguf.reader import GGUFFile
 
@@ -92,6 +93,13 @@ def test_a_template_is_a_text_a_name_or_a_file(chatting: Chatting, tmp_path: Pat
     ]:
         with pytest.raises(ValueError, match=problem):
             chatting.apply_chat_template([USER], chat_template=given, tokenize=False)
+
+
+def test_of_a_file_no_more_is_read_than_a_template_may_have(chatting: Chatting, tmp_path: Path) -> None:
+    (tmp_path / "t.jinja").write_text("é" * MOST_SOURCE, encoding="utf-8")
+    for path in (tmp_path / "t.jinja", *filter(Path.exists, [Path("/dev/zero")])):
+        with pytest.raises(ValueError, match="has more than 1,048,576 bytes, too many for a chat template"):
+            chatting.apply_chat_template([USER], chat_template=path)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a named pipe")
