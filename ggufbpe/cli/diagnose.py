@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -74,7 +75,7 @@ _AROUND = 2  # tokens shown before the first that differs
 _SHOWN = 5  # and from there on
 _PIECE = 24  # characters of a piece
 
-_LITERAL = re.compile(r"[\s,\[\]0-9+-]*")
+_LITERAL = re.compile(r"\s*[\[{].*|[\s,0-9+-]*", re.DOTALL)
 
 
 def add_arguments(parser: Parser) -> None:
@@ -184,11 +185,19 @@ def _given_text(arguments: argparse.Namespace) -> bytes:
 
 
 def _given_ids(where: str) -> list[int]:
-    """The ids of --ids. What looks like a list is one; a file named 1 can be given as ./1."""
-    is_list = where != "-" and _LITERAL.fullmatch(where)
-    lists = parse_ids(where.encode() if is_list else read_stdin() if where == "-" else read_file(where))
+    """The ids of --ids. What looks like numbers or JSON is not a file; a file named 1 can be given as ./1."""
+    if where == "-":
+        name, data = "standard input", read_stdin()
+    elif _LITERAL.fullmatch(where):
+        name, data = "--ids", os.fsencode(where)
+    else:
+        name, data = where, read_file(where)
+    try:
+        lists = parse_ids(data)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
     if len(lists) != 1:
-        raise ValueError(f"--ids has the ids of {len(lists)} texts; give the ids of one")
+        raise ValueError(f"{name} has the ids of {len(lists)} texts; give the ids of one")
     return lists[0]
 
 

@@ -19,7 +19,15 @@ EOS = small_keys()[K.EOS_ID]
 HELLO = small_keys()[K.LIST].index("hello")
 
 
-@pytest.mark.parametrize("ids", [f"[{HELLO}, 33]", f"{HELLO} 33", f" {HELLO},33 "])
+@pytest.mark.parametrize(
+    "ids",
+    [
+        f"[{HELLO}, 33]",
+        f"{HELLO} 33",
+        f" {HELLO},33 ",
+        f'{{"input_ids": [{HELLO}, 33], "attention_mask": [1, 1]}}',
+    ],
+)
 def test_the_models_own_ids(ids: str, call: Run, small_model: Path) -> None:
     found = call(diagnose, "-m", small_model, "-p", "hello!", "--ids", ids)
     assert (found.code, found.out) == (0, b"match: the model gives these 2 ids\n")
@@ -91,6 +99,8 @@ def test_chats(call: Run, small_model: Path, tmp_path: Path) -> None:
         (["--ids", "[1]"], UsageError, "give one text"),
         (["--stdin", "--ids", "-"], UsageError, "only one of text and ids can come from standard input"),
         (["-p", "a", "--ids", "[[1], [2]]"], ValueError, "has the ids of 2 texts"),
+        (["-p", "a", "--ids", "[1.5]"], ValueError, "--ids: 1.5 is not a token id"),
+        (["-p", "a", "--ids", __file__], ValueError, "command.py: .* is not a token id"),
         (["--expected-prompt", "x"], UsageError, "needs a chat"),
         (["--chat", "x"], UsageError, "--chat needs either --ids or --expected-prompt"),
         (["--chat", "x", "--ids", "[1]", "-p", "a"], UsageError, "give a text or --chat, not both"),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
+
+from ..._util.errors import escape_invisible, printable
 
 _KEYS = ("ids", "tokens", "input_ids", "token_ids")
 _LISTED = re.compile(rb"^ *(\d+) -> '", re.MULTILINE)
@@ -20,31 +23,43 @@ def parse_ids(data: bytes) -> list[list[int]]:
     >>> parse_ids(b"[9906, 1917]"), parse_ids(b"9906 1917"), parse_ids(b'{"tokens": [9906, 1917]}')
     ([[9906, 1917]], [[9906, 1917]], [[9906, 1917]])
     """
-    import json
-
-    data = data.removeprefix(b"\xef\xbb\xbf").strip()
-    if data.startswith(b"{'"):  # as Python prints it
+    data = data.removeprefix(b"\xef\xbb\xbf").rstrip()
+    if data.lstrip().startswith(b"{'"):  # as Python prints it
         data = data.replace(b"'", b'"')
-    if data[:1] in (b"[", b"{"):
-        try:
-            return _texts(json.loads(data))
-        except ValueError:
-            lines = [line for line in data.splitlines() if line.strip()]
-            if len(lines) == 1:
-                raise ValueError(
-                    "the ids are neither JSON nor numbers separated by white space or commas"
-                ) from None
-        try:
-            return [ids for line in lines for ids in _texts(json.loads(line))]
-        except ValueError as error:
-            raise ValueError(f"the ids are not JSON: {error}") from None
+    if data.lstrip()[:1] in (b"[", b"{"):
+        return _lists_in_json(data)
     if _LISTED.match(data):
         return [[int(number) for number in _LISTED.findall(data)]]
     words = data.replace(b",", b" ").split()
     for word in words:
         if not word.lstrip(b"-").isdigit():
-            raise ValueError(f"{word[:40].decode('utf-8', 'replace')!r} is not an id")
+            raise ValueError(f"{printable(word.decode('utf-8', 'replace'), 40)} is not a token id")
     return [[int(word) for word in words]]
+
+
+def _lists_in_json(data: bytes) -> list[list[int]]:
+    """The lists in a JSON value, or in one such value per line."""
+    try:
+        value = json.loads(data)
+    except ValueError as error:
+        whole = error
+    else:
+        return _texts(value)
+    found: list[list[int]] = []
+    for number, line in enumerate(data.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+        except ValueError as error:
+            if not found:
+                raise ValueError(f"the ids are not JSON: {whole}") from None
+            raise ValueError(f"line {number} is not JSON: {str(error).partition(': line ')[0]}") from None
+        try:
+            found += _texts(value)
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from None
+    return found
 
 
 def _texts(value: Any) -> list[list[int]]:
@@ -53,13 +68,12 @@ def _texts(value: Any) -> list[list[int]]:
         if isinstance(value, dict) and key in value:
             return _texts(value[key])
     if not isinstance(value, list):
-        raise ValueError(f"neither a list of ids nor an object with {' or '.join(_KEYS)}")
+        raise ValueError(f"the JSON is neither a list of ids nor an object with {' or '.join(_KEYS)}")
     if value and all(isinstance(item, (list, dict)) and "id" not in item for item in value):
         return [ids for item in value for ids in _texts(item)]
-    return [[_id(item["id"] if isinstance(item, dict) and "id" in item else item) for item in value]]
-
-
-def _id(value: Any) -> int:
-    if type(value) is not int:
-        raise ValueError(f"{str(value)[:40]!r} is not an id")
-    return value
+    ids = [item["id"] if isinstance(item, dict) and "id" in item else item for item in value]
+    for number, item in enumerate(ids, 1):
+        if type(item) is not int:
+            shown = escape_invisible(json.dumps(item, ensure_ascii=False)[:40])
+            raise ValueError(f"{shown} is not a token id (item {number} of {len(ids)})")
+    return [ids]

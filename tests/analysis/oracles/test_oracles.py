@@ -325,10 +325,25 @@ def test_recorded_ids(data: bytes, expected: list[list[int]]) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"hello", b"[1.5]", b"[true]", b'["1"]', b"[1", b"{}", b"[[1], 2]", b"[null]"]
+    ("data", "message"),
+    [
+        (b"1 hello", "'hello' is not a token id"),
+        (b"[1.5]", "1.5 is not a token id (item 1 of 1)"),
+        (b"[true]", "true is not a token id (item 1 of 1)"),
+        (b'[1, 2, "x\\u200b"]', '"x\\u200b" is not a token id (item 3 of 3)'),
+        (b"[[1], 2]", "[1] is not a token id (item 1 of 2)"),
+        (b'{"ids": [null]}', "null is not a token id (item 1 of 1)"),
+        (b"[1", "the ids are not JSON: Expecting ',' delimiter: line 1 column 3 (char 2)"),
+        (b"[1]\n[2", "line 2 is not JSON: Expecting ',' delimiter"),
+        (b'\n[1]\n["2"]', 'line 3: "2" is not a token id (item 1 of 1)'),
+        (
+            b"{}",
+            "the JSON is neither a list of ids nor an object with ids or tokens or input_ids or token_ids",
+        ),
+    ],
 )
-def test_what_is_no_recorded_ids(data: bytes) -> None:
-    with pytest.raises(ValueError, match=r"\bid(s)?\b"):
+def test_what_is_no_recorded_ids(data: bytes, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         parse_ids(data)
 
 
