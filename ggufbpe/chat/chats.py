@@ -19,7 +19,7 @@ from .bos_eos import BosEos
 from .known_templates import CHATML, GivenTemplate, check_is_template, resolved
 from .origins import Origin, Origins, PromptInParts, PromptPart
 from .render import ChatTemplate
-from .request.given_json import has_other_forms, in_json_form, is_other_form
+from .request.given_json import has_other_forms, in_json_form, is_array, is_other_form
 from .request.messages import BOTH_SET, Media, Request, check_rest, named_continuation, parse_request
 from .template.values import plain
 
@@ -247,7 +247,7 @@ def body_from_arguments(
     `ChatError` for messages that are no mappings: llama-server, which gets JSON, only misses their content; and if
     both `add_generation_prompt` and `continue_final_message` are set, as from llama-server.
     """
-    for number, message in enumerate(messages if isinstance(messages, (list, tuple)) else ()):
+    for number, message in enumerate(messages if is_array(messages) else ()):
         if type(message) is not dict and not isinstance(message, Mapping):  # an ABC is slow to ask
             raise ChatError(
                 f"messages[{number}] is of type {type(message).__name__}; a message is a mapping, such as "

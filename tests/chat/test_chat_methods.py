@@ -6,6 +6,7 @@ import copy
 import os
 import pickle
 import threading
+from collections import UserList
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -117,7 +118,7 @@ def test_a_template_that_can_be_read_once(chatting: Chatting, tmp_path: Path) ->
 def test_a_message_that_is_no_mapping(chatting: Chatting, message: Any) -> None:
     kind = type(message).__name__
     with pytest.raises(ChatError, match=rf"messages\[1\] is of type {kind}; a message is a mapping, such as"):
-        chatting.apply_chat_template([USER, message])
+        chatting.apply_chat_template(UserList([USER, message]))
 
 
 def test_repr_of_chats(chatting: Chatting) -> None:

@@ -11,7 +11,7 @@ import threading
 import time
 import typing
 import warnings
-from collections import UserDict
+from collections import UserDict, UserList
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import MappingProxyType
@@ -683,6 +683,7 @@ def test_what_is_no_json_is_named(tok: Tokenizer, name: str) -> None:
 
 OTHER_FORMS: dict[str, dict[str, Any]] = {  # of one and the same request
     "a tuple of messages": {"messages": (USER,)},
+    "another sequence of messages": {"messages": UserList([USER])},
     "a mapping": MappingProxyType({"messages": [USER]}),
     "a mapping as a message": {"messages": [MappingProxyType(USER)]},
     "a tuple as a content": {
@@ -700,7 +701,7 @@ OTHER_FORMS: dict[str, dict[str, Any]] = {  # of one and the same request
 
 
 @pytest.mark.parametrize("name", OTHER_FORMS)
-def test_mappings_and_tuples_are_objects_and_arrays(tok: Tokenizer, name: str) -> None:
+def test_mappings_and_sequences_are_objects_and_arrays(tok: Tokenizer, name: str) -> None:
     assert tok.chats.prompt(OTHER_FORMS[name]) == tok.chats.prompt({"messages": [USER]})
 
 

@@ -1,4 +1,4 @@
-"""Turns Python values into JSON values: mappings become objects, tuples arrays; any other type is refused.
+"""Turns Python values into JSON values: mappings become objects, sequences arrays; any other type is refused.
 
 A chat is first tried without this conversion. Nearly all are what `json.loads` gives, and looking at every value
 takes time.
@@ -7,17 +7,28 @@ takes time.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import UserString
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..._util.errors import ChatError
 
+_TEXTS = (str, bytes, bytearray, memoryview, UserString)  # sequences, too
 _PLAIN = frozenset((dict, list, str, int, float, bool, type(None)))  # an ABC is slow to ask
 
 
 def is_other_form(value: Any) -> bool:
     """Whether a value stands for an object or array, but is not the dict or list that `json.loads` gives."""
-    return type(value) not in _PLAIN and isinstance(value, (tuple, Mapping)) and not isinstance(value, dict)
+    return (
+        type(value) not in _PLAIN
+        and not isinstance(value, (dict, list))
+        and (isinstance(value, Mapping) or is_array(value))
+    )
+
+
+def is_array(value: Any) -> bool:
+    """Whether a value is a sequence of other values, as an array of JSON is, and no text."""
+    return isinstance(value, (list, tuple)) or (isinstance(value, Sequence) and not isinstance(value, _TEXTS))
 
 
 def has_other_forms(value: Any) -> bool:
@@ -39,7 +50,7 @@ def in_json_form(value: Any, place: str = "") -> Any:
         return value
     if isinstance(value, Mapping):
         return {_key(key, place): in_json_form(member, _inside(place, key)) for key, member in value.items()}
-    if isinstance(value, (list, tuple)):
+    if is_array(value):
         return [in_json_form(member, f"{place}[{number}]") for number, member in enumerate(value)]
     raise ChatError(f"{place or 'a chat'} is of type {type(value).__name__}, which JSON does not have")
 

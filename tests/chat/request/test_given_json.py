@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, UserList, UserString, deque
 from types import MappingProxyType
 from typing import Any
 
@@ -16,6 +16,8 @@ VALUES: list[tuple[Any, Any, bool]] = [  # a value, its form in JSON, whether it
     ({"a": (1, [2])}, {"a": [1, [2]]}, True),
     ([MappingProxyType({"a": ()})], [{"a": []}], True),
     (OrderedDict(a=1), {"a": 1}, False),
+    (UserList([range(2)]), [[0, 1]], True),
+    ([deque("a")], [["a"]], True),
 ]
 
 
@@ -27,13 +29,14 @@ def test_in_json_form(value: Any, form: Any, has_others: bool) -> None:
 
 
 def test_is_other_form() -> None:
-    values = [(), MappingProxyType({}), {}, [], OrderedDict(), "a", 1, None]
-    assert [is_other_form(value) for value in values] == [True, True, *[False] * 6]
+    values = [(), MappingProxyType({}), UserList(), {}, [], OrderedDict(), "a", 1, None]
+    assert [is_other_form(value) for value in values] == [True, True, True, *[False] * 6]
 
 
 REFUSED: list[tuple[Any, str]] = [
     ({"messages": [{"content": {1}}]}, "messages[0].content is of type set, which JSON does not have"),
     (b"x", "a chat is of type bytes, which JSON does not have"),
+    ([UserString("x")], "[0] is of type UserString, which JSON does not have"),
     ({"a": {1: 2}}, "a has a key of type int; those of JSON are strings"),
     ({"a": "x\udc80"}, "a has a lone surrogate at position 1"),
     ({"\udc80": 1}, "a key of a chat has a lone surrogate at position 0"),
