@@ -24,6 +24,13 @@ def integer(name: str, value: object, least: int | None = None) -> int:
     return number
 
 
+def checked_str(name: str, value: object) -> str:
+    """Return the `str` that the argument `name` is given; `TypeError` for anything else."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a str, not {type(value).__name__}")
+    return value
+
+
 def checked_flag(name: str, value: object) -> bool:
     """Return the bool that the argument `name` is given, also as a `numpy.bool_`; `TypeError` for anything else."""
     if value is True or value is False:

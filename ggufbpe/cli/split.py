@@ -10,7 +10,6 @@ from typing import Any
 from .._util.errors import printable
 from ..analysis.views import terminal
 from ..analysis.views.answers import answer, text_fields
-from ..tokenizer import Tokenizer
 from ..tokenizer.boundaries import BOUNDARIES, KeepSeparator
 from . import _output
 from ._arguments import Parser, UsageError, add_model, add_sources
@@ -19,8 +18,8 @@ from ._given_models import opened_tokenizer
 from ._input import read_text, settle_stdin
 
 _DESCRIPTION = """\
-Split a text into parts that have at most --size tokens when encoded by themselves, without BOS. Joined, the parts are \
-the text, byte for byte, unless --overlap or --keep-separator none is given.
+Split a text into parts that have at most --size tokens when encoded by themselves, without BOS unless --add-special \
+is given. Joined, the parts are the text, byte for byte, unless --overlap or --keep-separator none is given.
 
 Each part ends at the last boundary of the strongest level within its reach: a blank line, the end of a sentence, a \
 line break, white space, and the end of a token if there is nothing else. --boundaries names the strongest level, or \
@@ -32,6 +31,7 @@ _EXAMPLES = """\
 examples:
   ggufbpe split -f prompt.txt --size 512
   ggufbpe split -m model.gguf -f README.md --size 512 --overlap 64 --boundaries markdown
+  ggufbpe split -m embedder.gguf -f README.md --size 512 --add-special
   ggufbpe split -f prompt.txt --size 512 -o parts"""
 
 
@@ -49,6 +49,10 @@ def add_arguments(parser: Parser) -> None:
         default=0,
         metavar="N",
         help="most tokens that a part repeats of the one before it",
+    )
+    parser.add_switch(
+        "--add-special",
+        help="count BOS and EOS of each part, too, as far as the model adds them: for embeddings",
     )
     parser.add_argument(
         "--boundaries",
@@ -84,7 +88,14 @@ def run(arguments: argparse.Namespace) -> int:
     except UnicodeDecodeError:
         _output.note("ggufbpe: the text is not UTF-8, so start and end are in bytes")
     try:
-        spans = tokenizer.split(text, arguments.size, arguments.overlap, arguments.boundaries, keep)
+        spans = tokenizer.split(
+            text,
+            arguments.size,
+            arguments.overlap,
+            arguments.boundaries,
+            keep,
+            add_special=arguments.add_special,
+        )
     except ValueError as error:
         raise UsageError(str(error)) from None
     parts = [text[start:end] for start, end in spans]
@@ -94,7 +105,8 @@ def run(arguments: argparse.Namespace) -> int:
     elif arguments.separator is not None:
         _output.write(os.fsencode(arguments.separator).join(written))
     else:
-        rows = (_row(tokenizer, start, end, part) for (start, end), part in zip(spans, written))
+        counts = (tokenizer.count(part, add_special=arguments.add_special) for part in written)
+        rows = map(_row, spans, counts, written)
         if arguments.json:
             _output.write_json(answer({"parts": list(rows)}, model=tokenizer.name))
             return 0
@@ -103,8 +115,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _row(tokenizer: Tokenizer, start: int, end: int, part: bytes) -> dict[str, Any]:
-    tokens = tokenizer.count(part, add_special=False)
+def _row(span: tuple[int, int], tokens: int, part: bytes) -> dict[str, Any]:
+    start, end = span
     return {"start": start, "end": end, "tokens": tokens, **text_fields("text", part)}
 
 

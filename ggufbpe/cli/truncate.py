@@ -27,6 +27,9 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
     add_sources(parser, "the text")
     parser.add_argument("-n", "--limit", type=int, required=True, metavar="N", help="most tokens")
+    parser.add_switch(
+        "--add-special", help="count BOS and EOS, too, as far as the model adds them: for embeddings"
+    )
     parser.add_argument(
         "--side",
         choices=("right", "left", "middle"),
@@ -53,13 +56,20 @@ def run(arguments: argparse.Namespace) -> int:
     tokenizer = opened_tokenizer(arguments)
     marker = os.fsencode(arguments.marker).decode("utf-8", "replace")
     try:
-        cut = tokenizer.truncate(data, arguments.limit, side=arguments.side, marker=marker, at=arguments.at)
+        cut = tokenizer.truncate(
+            data,
+            arguments.limit,
+            side=arguments.side,
+            marker=marker,
+            at=arguments.at,
+            add_special=arguments.add_special,
+        )
     except ValueError as error:
         raise UsageError(str(error)) from None
     if arguments.json:
         found = {
             **text_fields("text", cut),
-            "tokens": tokenizer.count(cut, add_special=False),
+            "tokens": tokenizer.count(cut, add_special=arguments.add_special),
             "truncated": cut != data,
         }
         _output.write_json(answer(found, model=tokenizer.name))

@@ -24,11 +24,13 @@ def text_splitter(
     keep_separator: bool | Literal["start", "end"] = "end",
     add_start_index: bool = False,
     strip_whitespace: bool = False,
+    add_special: bool = False,
 ) -> Any:
     """Return a `TextSplitter` whose chunks are slices of the text of at most `chunk_size` tokens.
 
     The chunks are those of `Tokenizer.split` with `parse_special=False`, and end at its `boundaries`. `chunk_overlap`
-    counts tokens, too; with 0, the chunks join to the text. The other arguments are LangChain's: `keep_separator` is
+    counts tokens, too; with 0, the chunks join to the text. `add_special` counts the BOS and EOS of each chunk, as a
+    model that embeds the chunks needs it. The other arguments are LangChain's: `keep_separator` is
     "start" (or True), "end", or False; `strip_whitespace` leaves out white space at the ends of chunks, as does
     `keep_separator=False`; with `add_start_index`, documents say by "start_index" where in the text they begin.
 
@@ -36,19 +38,21 @@ def text_splitter(
     """
     keep = "start" if keep_separator is True else keep_separator
     arguments = chunk_size, chunk_overlap, boundaries, False if strip_whitespace else keep
-    return _Splitter(tokenizer, arguments, add_start_index)
+    return _Splitter(tokenizer, arguments, add_start_index, add_special)
 
 
 class _Splitter(_Base):  # type: ignore[misc]
-    def __init__(self, tokenizer: Tokenizer, arguments: tuple[Any, ...], add_start_index: bool) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, arguments: tuple[Any, ...], add_start_index: bool, add_special: bool
+    ) -> None:
         super().__init__(
             *arguments[:2],
             length_function(tokenizer),
             add_start_index=add_start_index,
             strip_whitespace=False,
         )
-        tokenizer.split("", *arguments)  # which says what is wrong with an argument
-        self._tokenizer, self._arguments = tokenizer, arguments
+        self._tokenizer, self._arguments, self._add_special = tokenizer, arguments, add_special
+        self._spans("")  # which says what is wrong with an argument
 
     def split_text(self, text: str) -> list[str]:
         return [text[start:end] for start, end in self._spans(text)]
@@ -69,4 +73,6 @@ class _Splitter(_Base):  # type: ignore[misc]
         return found
 
     def _spans(self, text: str) -> list[tuple[int, int]]:
-        return self._tokenizer.split(text, *self._arguments, parse_special=False)
+        return self._tokenizer.split(
+            text, *self._arguments, add_special=self._add_special, parse_special=False
+        )

@@ -9,7 +9,7 @@ from .._util.errors import printable
 from ..chat.fitting import fit_chat
 from .failures import RequestError
 from .llama_server import refused_chat, template_in_force
-from .request_body import given_flag, given_flags, given_template, require_object, required_text
+from .request_body import given_flags, given_template, require_object, required_text
 from .served_models import Models
 
 SIDES = ("right", "left", "middle")
@@ -58,8 +58,7 @@ def split_answer(models: Models, body: Any) -> dict[str, Any]:
     boundaries: Any = required_text(given, "boundaries") if "boundaries" in given else "paragraph"
     keep = _choice(given, "keep_separator", SEPARATORS)
     tokenizer = models.of(body)
-    parses = given_flag(given, "parse_special", True)
-    spans = tokenizer.split(text, size, overlap, boundaries, keep, parse_special=parses)
+    spans = tokenizer.split(text, size, overlap, boundaries, keep, **given_flags(given, False))
     return {"spans": [list(span) for span in spans]}
 
 

@@ -173,7 +173,14 @@ _ALL = (
     _post(
         "/v1/split",
         budgets_api.split_answer,
-        {"text": "Hello world", "size": 1, "overlap": 0, "boundaries": "word", "keep_separator": "start"},
+        {
+            "text": "Hello world",
+            "size": 3,
+            "overlap": 0,
+            "boundaries": "word",
+            "keep_separator": "start",
+            **_FLAGS,
+        },
         {"text": "Hello world", "size": 1, "keep_separator": False},
         is_long=True,
         required=("text", "size"),

@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from .._util.arguments import checked_flag, integer
+from .._util.arguments import checked_flag, checked_str, integer
 from .._util.lazy import IMPORT_LOCK, cached_property
 from .._util.spelling import SPACE
 from ..models.pieces import piece_lengths
@@ -74,13 +74,12 @@ class BudgetMethods:
         _check_choice("side", side, ("right", "left", "middle"))
         _check_choice("at", at, ("character", "word"))
         limit = integer("limit", limit, least=0)
-        if not isinstance(marker, str):
-            raise TypeError(f"marker must be a str, not {type(marker).__name__}")
+        checked_str("marker", marker)
         parse_special = checked_flag("parse_special", parse_special)
         if self.fits(text, limit, add_special=add_special, parse_special=parse_special):
             return text
         tokenizer = cast("Tokenizer", self)
-        limit -= sum(map(len, tokenizer.vocabulary.added)) if add_special else 0
+        limit -= self._added_count(add_special)
         if limit < 0:
             raise ValueError("the limit is less than the number of tokens that are added to every text")
         if isinstance(text, str):
@@ -97,29 +96,31 @@ class BudgetMethods:
         boundaries: Boundaries = "paragraph",
         keep_separator: KeepSeparator = "end",
         *,
+        add_special: bool = False,
         parse_special: bool = True,
     ) -> list[tuple[int, int]]:
-        """Return the spans (start, end) of consecutive parts of `text` that have at most `size` ids by themselves.
+        """Return the spans (start, end) of consecutive parts of `text` that each encode to at most `size` ids.
 
         Spans are in characters of a `str`, in bytes of bytes. Without `overlap` the parts join to `text`. Each ends at
         the last boundary of the strongest level there is within its reach: of "paragraph" (blank lines), "sentence",
         "line" and "word", beginning with the one that `boundaries` names, and then between two tokens. "markdown" has
         headings and fenced blocks before these, "code" definitions; a sequence of `BoundaryLevel` gives your own.
-        How far a part reaches is told by the tokens of the whole text, and each part is counted by itself.
+
+        BOS and EOS of each part count with `add_special`, as a model that embeds the parts needs it.
 
         What separates two parts belongs to the first ("end") or the second ("start"); with `keep_separator=False`,
-        white space at both ends of each part is left out, and so are parts of nothing else. With `overlap`, a part
-        begins at a boundary such that it repeats at most so many ids of the part before it.
+        white space at both ends of each part is left out, and parts of white space alone are dropped. With `overlap`,
+        a part begins at a boundary such that it repeats at most so many ids of the part before it.
 
-        One character that has more than `size` ids by itself is a part of its own. `ValueError` unless
-        `0 <= overlap < size`, for an unknown name, and for a text with a lone surrogate.
+        One character that has more than `size` ids by itself is a part of its own. `ValueError` for an unknown name,
+        for a text with a lone surrogate, and unless `0 <= overlap < size`, less the tokens that are added.
 
         >>> tok.split("One two. Three four.", 4)
         [(0, 9), (9, 20)]
         """
         with IMPORT_LOCK:
             from .boundaries import SplitRequest, levels_of
-        size, overlap = check_overlap(size, overlap)
+        size, overlap = check_overlap(size, overlap, self._added_count(add_special))
         _check_choice("keep_separator", keep_separator, ("end", "start", False))
         parse_special = checked_flag("parse_special", parse_special)
         vocabulary = cast("Tokenizer", self).vocabulary
@@ -152,11 +153,8 @@ class BudgetMethods:
         """
         from .model_inputs import encode_pair
 
-        for name, text in (("a", a), ("b", b)):
-            if not isinstance(text, str):
-                raise TypeError(f"{name} must be a str, not {type(text).__name__}")
         most = None if limit is None else integer("limit", limit, least=0)
-        return encode_pair(cast("Tokenizer", self), a, b, most)
+        return encode_pair(cast("Tokenizer", self), checked_str("a", a), checked_str("b", b), most)
 
     def encode_infill(
         self,
@@ -194,6 +192,11 @@ class BudgetMethods:
             n_ctx=None if n_ctx is None else integer("n_ctx", n_ctx),
             spm_infill=checked_flag("spm_infill", spm_infill),
         )
+
+    def _added_count(self, add_special: bool) -> int:
+        """The number of tokens that `add_special` adds to every text."""
+        added = cast("Tokenizer", self).vocabulary.added
+        return sum(map(len, added)) if checked_flag("add_special", add_special) else 0
 
     def _count_up_to(
         self, text: Text, limit: int, add_special: bool, parse_special: bool, continues: bool
@@ -266,12 +269,22 @@ def _lengths_in_words(vocabulary: Vocabulary, unknown: int | None) -> array[int]
     return lengths
 
 
-def check_overlap(size: int, overlap: int) -> tuple[int, int]:
-    """Return both as Python's integers. `ValueError` unless `0 <= overlap < size`."""
+def check_overlap(size: int, overlap: int, added: int = 0) -> tuple[int, int]:
+    """Return the tokens that are left of `size` for a part's own text, beside `added` ones, and `overlap`.
+
+    `ValueError` unless `overlap` is at least 0 and less than what is left.
+    """
     size, overlap = integer("size", size, least=1), integer("overlap", overlap)
-    if not 0 <= overlap < size:
-        raise ValueError(f"overlap must be at least 0 and less than size, which is {size}; it is {overlap}")
-    return size, overlap
+    if size <= added:
+        raise ValueError(
+            f"size must be more than the {added} tokens that are added to every part; it is {size}"
+        )
+    if not 0 <= overlap < size - added:
+        besides = f" less the {added} tokens that are added to every part" if added else ""
+        raise ValueError(
+            f"overlap must be at least 0 and less than size, which is {size}{besides}; it is {overlap}"
+        )
+    return size - added, overlap
 
 
 def _check_choice(name: str, value: object, allowed: Sequence[object]) -> None:

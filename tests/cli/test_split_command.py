@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from commands import Run, call
-from conftest import GPT2
+from conftest import GPT2, ROOT
 
 from ggufbpe import Tokenizer
 from ggufbpe.cli import split
@@ -25,6 +25,15 @@ def test_lines_of_json(call: Run) -> None:
     assert [(row["start"], row["end"]) for row in rows] == tok.split(TEXT, 7)
     assert [row["text"] for row in rows] == [TEXT[row["start"] : row["end"]] for row in rows]
     assert [row["tokens"] for row in rows] == [tok.count(row["text"], add_special=False) for row in rows]
+
+
+def test_tokens_that_are_added_count_if_asked_for(call: Run) -> None:
+    wpm = ROOT / "fixtures/vocabs/wpm.gguf"
+    tok = Tokenizer.from_gguf(wpm)
+    lines = call(split, "-m", wpm, "-p", TEXT, "--size", 7, "--add-special").text.splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert [(row["start"], row["end"]) for row in rows] == tok.split(TEXT, 5)
+    assert [row["tokens"] for row in rows] == [len(tok.encode(row["text"])) for row in rows]
 
 
 def test_texts_with_a_separator(call: Run) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from commands import Run, call
-from conftest import GPT2
+from conftest import GPT2, ROOT
 
+from ggufbpe import Tokenizer
 from ggufbpe.cli import truncate
 from ggufbpe.cli._arguments import UsageError
 
@@ -39,3 +42,12 @@ def test_refusals(call: Run) -> None:
         call(truncate, "-m", GPT2, "-p", "a", "--limit", -1)
     with pytest.raises(UsageError, match="the marker alone has"):
         call(truncate, "-m", GPT2, "-p", "a b c", "--limit", 1, "--marker", "one two three")
+
+
+def test_tokens_that_are_added_count_if_asked_for(call: Run) -> None:
+    wpm = ROOT / "fixtures/vocabs/wpm.gguf"
+    given = ("-m", wpm, "-p", "one two three four five", "--limit", 5, "--add-special", "--json")
+    found = json.loads(call(truncate, *given).text)
+    tok = Tokenizer.from_gguf(wpm)
+    assert found["text"] == tok.truncate("one two three four five", 5, add_special=True)
+    assert found["tokens"] == len(tok.encode(found["text"])) <= 5

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from conftest import ROOT
 from integration_cases import DOCUMENT, TOK, library, real, real_tiktoken
 
+from ggufbpe import Tokenizer
 from ggufbpe.integrations._protocol import length_function
 
 count = length_function(TOK)
@@ -26,6 +28,16 @@ def test_langchain(size: int) -> None:
     splitter = text_splitter(TOK, chunk_size=size, chunk_overlap=0)
     assert splitter.split_text(DOCUMENT) == slices(TOK.split(DOCUMENT, size, parse_special=False))
     assert "".join(each.page_content for each in splitter.create_documents([DOCUMENT])) == DOCUMENT
+
+
+def test_langchain_leaves_room_for_what_an_embedder_adds() -> None:
+    library("langchain_text_splitters")
+    from ggufbpe.integrations.langchain import text_splitter
+
+    tok = Tokenizer.from_gguf(ROOT / "fixtures/vocabs/wpm.gguf")
+    chunks = text_splitter(tok, 7, 0, add_special=True).split_text(DOCUMENT)
+    assert chunks == slices(tok.split(DOCUMENT, 7, add_special=True, parse_special=False))
+    assert max(len(tok.encode(chunk, parse_special=False)) for chunk in chunks) == 7
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_types_of_fields() -> None:
 
 TAKE = {
     ("add_special", "parse_special"): [
-        *("/tokenize", "/v1/count", "/v1/common_prefix", "/v1/fits", "/v1/truncate"),
+        *("/tokenize", "/v1/count", "/v1/common_prefix", "/v1/fits", "/v1/truncate", "/v1/split"),
         *("/v1/explain", "/v1/diagnose", "/v1/tokens", "/v1/word", "/v1/why", "/v1/parting"),
     ],
     ("chat_template",): ["/v1/fit", "/v1/explain", "/tokenize"],

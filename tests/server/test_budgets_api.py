@@ -33,6 +33,10 @@ def test_answers(models: Models) -> None:
     }
     spans = split_answer(models, {"text": "one two three", "size": 2, "boundaries": "token"})
     assert spans == {"spans": [[0, 7], [7, 13]]}
+    longer = split_answer(
+        models, {"text": "one two three", "size": 3, "boundaries": "token", "add_special": True}
+    )
+    assert len(longer["spans"]) == len(TOK.split("one two three", 3, 0, "token", add_special=True))
     fitted = fit_answer(models, {**CHAT, "limit": 140, "answer": 100, "keep": {"note": ""}})
     assert (fitted["dropped"], fitted["limit"]) == ([0], 40)
     bare = fit_answer(

@@ -87,7 +87,7 @@ def test_a_limit_of_numpy_is_one_of_python() -> None:
         ("fits", ["add_special", "parse_special"]),
         ("count", ["add_special", "parse_special", "continues"]),
         ("truncate", ["add_special", "parse_special"]),
-        ("split", ["parse_special"]),
+        ("split", ["add_special", "parse_special"]),
     ],
 )
 def test_flags_are_bools_of_python_or_numpy(engine: Any, name: str, flags: list[str]) -> None:

@@ -112,6 +112,28 @@ def test_long_texts_are_measured_by_the_lengths_of_tokens() -> None:
         assert [span for span in spans if not tok.fits(text[slice(*span)], 200)] == []
 
 
+@pytest.mark.parametrize("kind", ["wpm", "spm", "unigram", "gpt-2"])
+def test_parts_of_an_embedder_have_room_for_what_is_added(kind: str) -> None:
+    tok, text = tokenizer_of_kind(kind), random_text(random.Random(kind), 200)
+    for overlap in (0, 3):
+        spans = tok.split(text, 12, overlap, add_special=True)
+        assert max(len(tok.encode(text[start:end])) for start, end in spans) == 12
+    added = len(tok.encode("a")) - len(tok.encode("a", add_special=False))
+    assert tok.split(text, 12, add_special=True) == tok.split(text, 12 - added)
+
+
+def test_what_is_added_leaves_no_room() -> None:
+    tok = tokenizer_of_kind("wpm")
+    with pytest.raises(
+        ValueError, match="size must be more than the 2 tokens that are added to every part; it is 2"
+    ):
+        tok.split("a b", 2, add_special=True)
+    with pytest.raises(
+        ValueError, match="which is 5 less the 2 tokens that are added to every part; it is 3"
+    ):
+        tok.split("a b", 5, 3, add_special=True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [((5, 5), "overlap must be"), ((0,), "size must be 1 or more, not 0"), ((5, 0, "page"), "boundaries is one of"),
