@@ -151,7 +151,7 @@ class Tokenizer(
         """
         with IMPORT_LOCK:
             from ..convert.in_memory import imported_model
-        model = imported_model(os.fspath(path), pre)
+        model = imported_model(os.fsdecode(path), pre)
         return cls.from_gguf(model, engine, llama_cpp=llama_cpp, cache_bytes=cache_bytes)
 
     def with_overrides(self, overrides: Overrides) -> Tokenizer:

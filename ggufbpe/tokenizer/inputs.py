@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from .._util.arguments import iterable
 from .._util.errors import printable
 from .._util.wording import short_names
 from ..chat.request.body import body_with_fields
@@ -43,7 +44,7 @@ def opened_by_name(models: Any, open_model: Callable[[Any], _Opened]) -> dict[st
         found = dict(zip(names, map(open_model, models.values())))
     else:
         single = isinstance(models, (Tokenizer, str, os.PathLike))
-        given = [models] if single else list(models)
+        given = [models] if single else list(iterable("models", models, "models"))
         found = dict(zip(short_names([_name(model) for model in given]), map(open_model, given)))
     if not found:
         raise ValueError("no model: give a Tokenizer, or the path or name of a model")

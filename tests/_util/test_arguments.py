@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 import pytest
 
-from ggufbpe._util.arguments import checked_flag, integer, iterable, true_or_false
+from ggufbpe._util.arguments import checked_flag, checked_str, integer, iterable, true_or_false
 
 
 def test_integers() -> None:
@@ -24,6 +24,13 @@ def test_anything_else(value: object) -> None:
 def test_below_the_least() -> None:
     with pytest.raises(ValueError, match=r"^n must be 1 or more, not 0$"):
         integer("n", 0, least=1)
+
+
+def test_strings() -> None:
+    assert checked_str("s", "") == ""
+    for value, kind in ((None, "NoneType"), (b"a", "bytes"), (5, "int")):
+        with pytest.raises(TypeError, match=f"^s must be a str, not {kind}$"):
+            checked_str("s", value)
 
 
 def test_flags() -> None:

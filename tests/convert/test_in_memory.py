@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,14 @@ def test_ids_are_those_of_the_import(name: str, folder: Path, tmp_path: Path) ->
         == Tokenizer.from_gguf(GPT2).encode_batch(TEXTS)
     )
     assert opened.with_overrides({"tokenizer.ggml.add_bos_token": True}).encode("a") == [50256, 64]
+
+
+@pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
+def test_a_path_may_be_bytes_as_for_a_gguf(folder: Path) -> None:
+    path = folder / "tokenizer.json"
+    assert Tokenizer.from_huggingface(os.fsencode(path)) == Tokenizer.from_huggingface(path)  # type: ignore[arg-type]
+    with pytest.raises(FileNotFoundError, match="no such file or folder"):
+        Tokenizer.from_huggingface(b"absent")  # type: ignore[arg-type]
 
 
 @pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")

@@ -830,6 +830,11 @@ def test_the_list_by_name(stores: Path) -> None:
     assert names("nothing") == names("ollama:q")[1:] == []
 
 
+def test_the_pattern_of_a_list_is_a_text() -> None:
+    with pytest.raises(TypeError, match=r"^pattern must be a str, not int$"):
+        ggufbpe.local_models(5)  # type: ignore[arg-type]
+
+
 def test_the_list_for_people(stores: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     (stores / ".lmstudio/models/pub/gemma3/gemma3-Q4_K_M.gguf").write_bytes(b"GGUF")
     _, out, _ = run("models", "gemma3", "--no-doctor", capsysbinary=capsysbinary)

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ... import LLAMA_CPP, __version__
+from ..._util.arguments import checked_str
 from ..._util.errors import GGUFError
 from ..._util.extras import NotInstalledError
 from ..._util.files import replacing
@@ -76,6 +77,8 @@ def local_models(
     >>> [(model.name, model.verdict) for model in local_models("llama")]        # doctest: +SKIP
     [('hf:bartowski/Llama-3.2-1B-Instruct-GGUF:Q4_K_M', 'healthy')]
     """
+    if pattern is not None:
+        checked_str("pattern", pattern)
     files = _by_file(
         each for each in all_stores.stored_models() if pattern is None or _fits(each.name, pattern)
     )

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import IO, Any, NamedTuple
 
+from ..._util.arguments import iterable
 from ..._util.escapes import process_escapes
 from ...data.corpora.corpus_files import File, files_of, ignored_by_git, open_file
 from ...data.corpora.readers import has_records, records
@@ -46,7 +47,7 @@ def read_texts(
     single = isinstance(sources, (str, bytes, bytearray, memoryview, os.PathLike, File, ComparedText))
     given: Any = [sources] if single or hasattr(sources, "read") else sources
     number = 0
-    for source in given:
+    for source in iterable("texts", given, "texts"):
         if isinstance(source, ComparedText):
             texts: Iterable[ComparedText] = [source]
         elif isinstance(source, (File, os.PathLike)):

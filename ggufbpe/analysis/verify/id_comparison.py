@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from itertools import chain, takewhile
 from typing import Any
 
+from ..._util.arguments import iterable
 from ..._util.progress import OnProgress
 from ...chat.known_templates import resolved
 from ...data.corpora.records import Report, raised
@@ -148,7 +149,7 @@ def _oracle(against: _Meant, tokenizer: Tokenizer, timeout: float) -> Iterator[O
         with tokenizer.gguf_file() as path, open_oracle(against, path, tokenizer, timeout) as oracle:
             yield oracle
     else:
-        yield Recorded(against)
+        yield Recorded(iterable("against", against, "lists of ids"))
 
 
 def _random(tokenizer: Tokenizer, count: int, seed: str) -> Iterator[ComparedText]:

@@ -39,7 +39,7 @@ class EncodedCorpus:
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> EncodedCorpus:
         """The shards in a folder or at a URL. `CorpusError` if there are none, or encoding was not finished."""
-        folder = folder_at(os.fspath(path))
+        folder = folder_at(os.fsdecode(path))
         return cls(folder, *read_manifest(folder))
 
     @property

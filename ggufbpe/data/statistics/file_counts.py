@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..._util import utf8
+from ..._util.arguments import iterable
 from ..._util.progress import OnProgress, Progress
 from ..._util.wording import counted
 from ...tokenizer import Tokenizer
@@ -135,9 +136,9 @@ def count_files(
         tokenizer, report or raised, prompt, add_bos=add_bos, parse_special=parse_special, field=field
     )
     is_one = isinstance(paths, (str, os.PathLike)) or hasattr(paths, "read")
-    several = [paths] if is_one else list(cast("Iterable[str | os.PathLike[str] | IO[bytes]]", paths))
+    several: Any = [paths] if is_one else paths
     sources: list[File | NamedStream] = []
-    for each in several:
+    for each in iterable("paths", several, "paths and binary streams"):
         if isinstance(each, (str, os.PathLike)):
             sources += counter.find([os.fspath(each)], None if read_ignored else ignored_by_git)
         elif hasattr(each, "read"):

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, overload
 
+from ..._util.arguments import checked_str
 from ..._util.errors import printable
 from ..._util.extras import imported
 from ..._util.lazy import cached_property
@@ -88,7 +89,7 @@ def patterns(name: str) -> Patterns:
 
     `ValueError` for a name that llama.cpp does not know, `NotInstalledError` where `regex` is not installed.
     """
-    if name not in PRE_TOKENIZERS:
+    if checked_str("name", name) not in PRE_TOKENIZERS:
         raise ValueError(
             f"llama.cpp knows no pre-tokenizer {printable(name)}; `ggufbpe list-pre` shows all names"
         )

@@ -472,6 +472,13 @@ def test_streams_are_read_to_their_end(whole: bool, gpt2: Tokenizer) -> None:
     assert (result.same, result.bytes) == (True, 100_000)
 
 
+def test_what_is_no_iterable_is_named(gpt2: Tokenizer) -> None:
+    with pytest.raises(TypeError, match="against must be an iterable of lists of ids, not None"):
+        verify(gpt2, None, ["a"])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="texts must be an iterable of texts, not int"):
+        verify(gpt2, gpt2, 5)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("compare", [verify, diff])
 def test_streams_of_str_are_refused(compare: Callable[..., Any], gpt2: Tokenizer) -> None:
     with pytest.raises(TypeError, match="the stream gives str; open it in binary mode"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,6 +27,7 @@ def shards(tmp_path: Path, tok: Tokenizer) -> Path:
 def test_sound_shards(shards: Path, tok: Tokenizer) -> None:
     assert check_corpus(shards) == Checked(1, [], 0, "")
     assert check_corpus(shards, tok) == Checked(1, [], len(TEXTS), "")
+    assert check_corpus(os.fsencode(shards)) == Checked(1, [], 0, "")  # type: ignore[arg-type]
     checked = check_corpus(shards, tok, sample=2)
     assert checked.to_dict() == {
         "is_right": True,

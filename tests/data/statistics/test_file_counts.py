@@ -70,6 +70,8 @@ def test_paths_and_streams_are_taken_in_each_form(tok: Tokenizer) -> None:
     assert found == [numbers(tok, "(stream)", b"one"), expected]
     with pytest.raises(TypeError, match="count_files takes paths and binary streams, not int"):
         ggufbpe.count_files(tok, [1])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="paths must be an iterable of paths and binary streams, not None"):
+        ggufbpe.count_files(tok, None)  # type: ignore[arg-type]
 
 
 def test_options_are_those_of_the_command(tok: Tokenizer) -> None:

@@ -435,6 +435,7 @@ def test_a_corpus_may_be_one_path_or_stream(kind: str, tmp_path: Path) -> None:
         (lambda: stats(tiny(), [5]), TypeError, "not int"),
         (lambda: stats(tiny(), [io.StringIO("x")]), TypeError, "binary mode"),
         (lambda: stats([], ["x"]), ValueError, "no model"),
+        (lambda: stats(5, ["x"]), TypeError, "models must be an iterable of models, not int"),  # type: ignore[arg-type]
         (
             lambda: stats(tiny(), ["x"], by="size"),
             ValueError,

@@ -107,6 +107,8 @@ def test_patterns_are_compiled_and_one_after_the_other() -> None:
 def test_unknown_name() -> None:
     with pytest.raises(ValueError, match=r"llama\.cpp knows no pre-tokenizer 'llama-4'"):
         patterns("llama-4")
+    with pytest.raises(TypeError, match=r"^name must be a str, not NoneType$"):
+        patterns(None)  # type: ignore[arg-type]
 
 
 # ---- the command ----------------------------------------------------------------------------------------
