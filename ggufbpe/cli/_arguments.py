@@ -154,6 +154,8 @@ def _why_not(others: list[str], parsed: argparse.Namespace, parser: Parser) -> s
         whole = " ".join([text, *others])
         return f"one text only, not {len(others) + 1}; between quotation marks it is one: {shell_word(whole)}"
     if "-f" in parser.flags():
+        if os.path.isdir(others[0]):
+            return f"{printable(others[0])} is a directory; {command} takes one file: -f FILE"
         way = "-f" if os.path.isfile(others[0]) else "-p"
         return f"{printable(others[0])} needs a flag: {way} {shell_word(others[0])}"
     return f"unrecognized arguments: {' '.join(map(printable, others))}"

@@ -96,6 +96,7 @@ def test_chats(call: Run, small_model: Path, tmp_path: Path) -> None:
     ("arguments", "error", "words"),
     [
         (["-p", "a"], UsageError, "which ids"),
+        ([str(Path(__file__).parent)], UsageError, "is a directory; diagnose takes one file: -f FILE"),
         (["--ids", "[1]"], UsageError, "give one text"),
         (["--stdin", "--ids", "-"], UsageError, "only one of text and ids can come from standard input"),
         (["-p", "a", "--ids", "[[1], [2]]"], ValueError, "has the ids of 2 texts"),
