@@ -320,7 +320,7 @@ class ChatMethods:
 
     def _warn_of_template(self, chat_template: GivenTemplate, body: Mapping[str, Any]) -> None:
         """Warn where a prompt may not be what the caller expects: of ChatML for want of a template, and of tools."""
-        if chat_template is None and not self.chat_templates:
+        if not chat_template and not self.chat_templates:
             warnings.warn(_IS_CHATML, GGUFWarning, stacklevel=frames_to_caller())
         if body.get("tools") and not self.chats.shows_tools(chat_template):
             warnings.warn(_HIDES_TOOLS, GGUFWarning, stacklevel=frames_to_caller())

@@ -82,6 +82,7 @@ def test_a_template_is_a_text_a_name_or_a_file(chatting: Chatting, tmp_path: Pat
         chatting.apply_chat_template([USER], chat_template="one\nline more", tokenize=False)
         == "one\nline more"
     )
+    assert chatting.apply_chat_template([USER], chat_template="", tokenize=False) == "hi"  # the model's
     with pytest.raises(FileNotFoundError):
         chatting.apply_chat_template([USER], chat_template=tmp_path / "nope.jinja")
     (tmp_path / "empty.jinja").touch()
@@ -89,6 +90,7 @@ def test_a_template_is_a_text_a_name_or_a_file(chatting: Chatting, tmp_path: Pat
         chatting.apply_chat_template([USER], chat_template=tmp_path / "empty.jinja")
     for given, problem in [
         ("llama3", "'llama3' is neither the text of a template nor the name of one; near: known:"),
+        ("  ", "'  ' is neither the text"),
         ("nope.jinja", "'nope.jinja' is neither the text"),
         (str(path), "is the path of a file, not a template; as a pathlib.Path, it is opened"),
     ]:
@@ -131,11 +133,12 @@ def test_chats_can_be_copied_and_pickled(copied: Callable[[Chats], Chats], chatt
     assert chatting.chats.prompt(body) == copied(chatting.chats).prompt(body) == b"hi"
 
 
-def test_without_a_template_the_prompt_is_chatml() -> None:
+@pytest.mark.parametrize("given", [None, ""])
+def test_without_a_template_the_prompt_is_chatml(given: str | None) -> None:
     bare = Chatting(None)
     assert (bare.chat_templates, bare.chat_template) == ({}, None)
     with pytest.warns(GGUFWarning, match="the model has no chat template, so this prompt is ChatML"):
-        prompt = bare.apply_chat_template([USER], tokenize=False)
+        prompt = bare.apply_chat_template([USER], chat_template=given, tokenize=False)
     assert prompt == "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"
 
 
