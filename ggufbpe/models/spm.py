@@ -228,21 +228,9 @@ class SpmText(TextModel):
 
 
 def _word_ends(tokens: Sequence[str]) -> re.Pattern[str]:
-    joined = {
-        text[place - 1]
-        for text in tokens
-        if SPACE in text[1:]
-        for place in _places(SPACE, text)
-        if place and text[place - 1] != SPACE
-    }
+    before = re.compile(f"([^{SPACE}]){SPACE}").findall
+    joined = {char for text in tokens if SPACE in text[1:] for char in before(text)}
     return re.compile(f"(?<=[^{SPACE}{''.join(map(re.escape, sorted(joined)))}])(?={SPACE})")
-
-
-def _places(part: str, text: str) -> Iterator[int]:
-    place = text.find(part)
-    while place >= 0:
-        yield place
-        place = text.find(part, place + 1)
 
 
 def _byte_token(byte: int, token_to_id: Mapping[str, int]) -> int | None:

@@ -13,6 +13,7 @@ Source: src/llama-vocab.cpp, llm_tokenizer_ugm and llm_tokenizer_ugm_session.
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -91,7 +92,7 @@ class UnigramText(TextModel):
     def word_bounds(self, text: bytes) -> Iterator[tuple[int, int]]:
         """Where each word of a normalized text begins and ends."""
         start = 0
-        for at in _places(text, _SPACE):
+        for at in (space.start() for space in re.finditer(_SPACE, text)):
             if at and text[at - 1] not in self._joined:
                 yield start, at
                 start = at
@@ -238,13 +239,6 @@ def _matched(vocabulary: Vocabulary) -> Iterator[tuple[bytes, int]]:
     for token, (text, kind) in enumerate(zip(vocabulary.tokens, first_attributes(vocabulary))):
         if kind & _MATCHED:
             yield text.encode(), token
-
-
-def _places(text: bytes, part: bytes) -> Iterator[int]:
-    at = text.find(part)
-    while at >= 0:
-        yield at
-        at = text.find(part, at + len(part))
 
 
 def _bytes_of(fragment: str | bytes) -> bytes:
