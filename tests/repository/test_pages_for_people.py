@@ -43,7 +43,6 @@ NOT_RUN = {
     "README": {
         "./run tokenize": "it sets up .venv, as .ci/run does",
         "sh scripts/test.sh": "these are the tests",
-        "ggufbpe verify -m model.gguf --against llama-tokenize": "test_oracles.py asks it, where it is built",
     },
     "chat": {
         "ggufbpe verify -m model.gguf --against hf:": "no hub is asked; test_transformers_templates.py has folders",
@@ -83,6 +82,8 @@ BEFORE = {
     "README": """
 ggufbpe export --to vocab-gguf -o model.gguf
 ggufbpe fix model.gguf --set tokenizer.ggml.pre=qwen2 -o broken.gguf
+mkdir docs
+ggufbpe help > docs/help.txt
 """,
 }
 """What a page expects to be there: README shows what diagnose says before it tells how to try it."""
