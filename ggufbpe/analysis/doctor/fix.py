@@ -370,7 +370,10 @@ def _problems(copy: str, metadata: bytes | None, target: str, source: str, edite
         # opening stops at the first error, which may have been another one
         is_hidden = not at and "" in before
         if error.key in edited or not (at in before or is_hidden):
-            remedy = "give another value" if error.key in edited else error.remedy or "change something else"
+            error.offset = None  # the bytes of the copy are gone
+            if error.key in edited:  # the given value is wrong, not a file
+                error.path = None
+            remedy = error.remedy or "change something else" if error.path else "give another value"
             error.remedy = f"{remedy} (nothing was written; force=True writes it)"
             raise error
     return [*map(str, found.values()), *(f"{target}: {problem}" for problem in told)]
