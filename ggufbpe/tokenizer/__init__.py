@@ -54,8 +54,9 @@ class Tokenizer(
     'Hello world'
 
     Immutable but for its caches, so one object serves many threads. It can be copied and pickled. A pickle holds
-    the tokenizer and not where it came from: equal tokenizers have equal pickles, whatever else their files
-    contain, and in an unpickled one `vocabulary.path` and `name` are empty. Only a subclass takes more attributes.
+    the tokenizer and not where it came from: equal tokenizers with the same engine and `cache_bytes` have equal
+    pickles, whatever else their files contain, and in an unpickled one `vocabulary.path` and `name` are empty. Only a
+    subclass takes more attributes.
     """
 
     def __init__(
@@ -239,7 +240,7 @@ class Tokenizer(
 
     @property
     def name(self) -> str:
-        """What the tokenizer was opened by: a path, or a full name such as "ollama:gemma3:latest"; else ""."""
+        """What the tokenizer was opened by: a path, or a full name such as "ollama:gemma3:latest"; "" if unpickled."""
         return self._name or self.vocabulary.path
 
     @property
@@ -290,7 +291,7 @@ class Tokenizer(
 
     @cached_property
     def fingerprint(self) -> str:
-        """The SHA-256 of the tokenizer in hex, the same for every file with this tokenizer, whatever else it holds."""
+        """The SHA-256 of the tokenizer in hex: the same for all files with the same tokenizer and chat templates."""
         import hashlib
 
         made_of = content_bytes(self._vocabulary) if self._metadata is None else packed(self._metadata)

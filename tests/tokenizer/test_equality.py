@@ -53,6 +53,14 @@ def test_equal_tokenizers_of_a_vocabulary_that_was_made(name: str) -> None:
     assert tok != Tokenizer(make_vocabulary(["ab", "abc"], merges=["a b"]))
 
 
+def test_equal_pickles_have_the_same_engine_and_cache(tok: Tokenizer, tmp_path: Path) -> None:
+    other = Tokenizer.from_gguf(shutil.copy(GPT2, tmp_path / "other.gguf"))
+    assert pickle.dumps(tok) == pickle.dumps(other)
+    for another in (Tokenizer.from_gguf(GPT2, "reference"), Tokenizer.from_gguf(GPT2, cache_bytes=1 << 20)):
+        assert (tok == another, pickle.dumps(tok) == pickle.dumps(another)) == (True, False)
+    assert pickle.loads(pickle.dumps(tok)).name == ""
+
+
 def test_a_file_elsewhere_is_equal(tok: Tokenizer, tmp_path: Path) -> None:
     assert tok == Tokenizer.from_gguf(shutil.copy(GPT2, tmp_path / "other.gguf"))
 
@@ -60,6 +68,7 @@ def test_a_file_elsewhere_is_equal(tok: Tokenizer, tmp_path: Path) -> None:
 UNEQUAL: dict[str, Callable[[Tokenizer], object]] = {
     "another flag": lambda tok: tok.with_overrides({"tokenizer.ggml.add_bos_token": True}),
     "another end": lambda tok: tok.with_overrides({"tokenizer.ggml.eos_token_id": 5}),
+    "a chat template": lambda tok: tok.with_overrides({"tokenizer.chat_template": "{{ messages }}"}),
     "another state of llama.cpp": lambda tok: tok.with_llama_cpp("b11549"),
     "another model": lambda tok: Tokenizer(load_vocabulary(RAW_UTF8)),
     "a text": lambda tok: "a text",
