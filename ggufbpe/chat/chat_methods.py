@@ -33,7 +33,7 @@ _IS_CHATML = (
     "the model has no chat template, so this prompt is ChatML, as llama-server makes it; "
     'chat_template="known:chatml" chooses ChatML'
 )
-_HIDES_TOOLS = "the chat template does not show the tools to the model"
+HIDES_TOOLS = "the chat template does not show the tools to the model"
 
 
 class ChatMethods:
@@ -323,7 +323,7 @@ class ChatMethods:
         if not chat_template and not self.chat_templates:
             warnings.warn(_IS_CHATML, GGUFWarning, stacklevel=frames_to_caller())
         if body.get("tools") and not self.chats.shows_tools(chat_template):
-            warnings.warn(_HIDES_TOOLS, GGUFWarning, stacklevel=frames_to_caller())
+            warnings.warn(HIDES_TOOLS, GGUFWarning, stacklevel=frames_to_caller())
 
     @cached_property
     def chats(self) -> Chats:

@@ -16,7 +16,7 @@ from small_models import small_model
 from stores import TEMPLATE as TEMPLATE_LAYER
 from stores import ollama_layer, ollama_model
 
-from ggufbpe import ChatError, FitPolicy, Tokenizer
+from ggufbpe import ChatError, FitPolicy, GGUFWarning, Tokenizer
 from ggufbpe.chat.known_templates import known_source, known_templates
 from ggufbpe.cli import chat, count
 from ggufbpe.cli._arguments import Parser, UsageError
@@ -79,6 +79,10 @@ def test_tools_that_are_not_shown_are_reported(call: Run, small_model: Path, tmp
     tools.write_text(json.dumps([{"type": "function", "function": {"name": "f", "parameters": {}}}]))
     found = call(chat, "-m", small_model, "-p", "hello", "--tools", tools)
     assert found.err == "ggufbpe: the template does not show the tools\n"
+    path = tmp_path / "chats.jsonl"
+    path.write_text(f"{json.dumps(MESSAGES)}\n" * 2)
+    with pytest.warns(GGUFWarning, match="the chat template does not show the tools"):
+        call(count, "-m", small_model, "--chat", path, "--tools", tools)
 
 
 @pytest.mark.parametrize(

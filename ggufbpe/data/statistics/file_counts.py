@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import io
 import os
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..._util import utf8
 from ..._util.arguments import iterable
+from ..._util.caller import frames_to_caller
 from ..._util.progress import OnProgress, Progress
 from ..._util.wording import counted
+from ...chat.chat_methods import HIDES_TOOLS
+from ...models.vocabulary import GGUFWarning
 from ...tokenizer import Tokenizer
 from ...tokenizer.chunking import LONG_TEXT, added_ids, chunks_of_stream
 from ...tokenizer.inputs import Model, tokenizer_of
@@ -118,7 +122,7 @@ def count_files(
     A file or record that cannot be read raises `OSError`, `CorpusError` or `ChatError`, unless `report(name, error)` is
     given to receive the error; the result then lists it. `progress` is called with a `Progress` in bytes of files.
     `GGUFError` if the model cannot be used, `ValueError` for chats and a model without a chat template if no
-    `chat_template` is given.
+    `chat_template` is given. Warns (`GGUFWarning`) of tools that the template does not show.
 
     >>> counts = count_files("model.gguf", "docs")                              # doctest: +SKIP
     >>> counts.tokens, max(counts.files, key=lambda file: file.tokens).name     # doctest: +SKIP
@@ -161,8 +165,9 @@ def prompt_maker(
     `fields` replace those of each request, and `now` is the time for templates that write the date. With the file of a
     projector, `mmproj`, images and audio are counted, also those in files below `media_path`.
 
-    The function raises `ValueError` for what is not JSON, and for what llama-server refuses. `ValueError` at once if
-    neither the model nor the caller has a chat template, for which llama-server would take ChatML.
+    The function raises `ValueError` for what is not JSON, and for what llama-server refuses, and warns once
+    (`GGUFWarning`) of tools that the template does not show. `ValueError` at once if neither the model nor the caller
+    has a chat template, for which llama-server would take ChatML.
     """
     tokenizer.chats.require_template(chat_template)
     projector = None
@@ -170,8 +175,10 @@ def prompt_maker(
         from ...chat.media.mmproj import Mmproj
 
         projector = Mmproj.from_file(mmproj)
+    has_warned = False
 
     def prompt(data: bytes) -> bytes | ChatCount:
+        nonlocal has_warned
         from ...chat.request.body import body_with_fields
         from ...chat.request.json_text import parsed_file
         from ..corpora.chat_records import request_body_of
@@ -181,6 +188,9 @@ def prompt_maker(
         except ValueError as error:
             raise ValueError(f"not JSON: {error}") from None
         body = body_with_fields(request_body_of(found), fields)
+        if not has_warned and body.get("tools") and not tokenizer.chats.shows_tools(chat_template):
+            has_warned = True
+            warnings.warn(HIDES_TOOLS, GGUFWarning, stacklevel=frames_to_caller())
         if projector is None:
             return tokenizer.chats.prompt(body, chat_template, now)
         from ...chat.media.chat_media import count_with_media

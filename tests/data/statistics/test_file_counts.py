@@ -108,6 +108,18 @@ def test_chats_have_the_tokens_of_their_prompts(tok: Tokenizer) -> None:
         ggufbpe.count_files(tok, "chat.json", chat_template=CHATML)
 
 
+@pytest.mark.parametrize("are_in_chats", [True, False])
+def test_tools_that_the_template_does_not_show_are_warned_of_once(are_in_chats: bool, tok: Tokenizer) -> None:
+    tools = [{"type": "function", "function": {"name": "f"}}]
+    chat = {**CHAT, "tools": tools} if are_in_chats else CHAT
+    Path("tools.jsonl").write_text(f"{json.dumps(chat)}\n" * 2)
+    with pytest.warns(ggufbpe.GGUFWarning, match="the chat template does not show the tools") as caught:
+        ggufbpe.count_files(
+            tok, "tools.jsonl", chats=True, chat_template=CHATML, tools=None if are_in_chats else tools
+        )
+    assert [each.filename for each in caught] == [__file__]
+
+
 def test_what_cannot_be_read_is_raised_or_reported(tok: Tokenizer) -> None:
     Path("bad.jsonl").write_text("{\n")
     with pytest.raises(FileNotFoundError):
