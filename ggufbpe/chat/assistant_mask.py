@@ -261,7 +261,8 @@ def masked_chat(
 
     A chat that ends with an answer is over, unless the request asks to continue it.
     """
-    if isinstance(parts, str) or not isinstance(parts, (bool, Collection)):
+    are_names = isinstance(parts, Collection) and all(isinstance(each, str) for each in parts)
+    if isinstance(parts, str) or not (isinstance(parts, bool) or are_names):
         raise TypeError(
             f"return_assistant_mask must be a bool or a collection of names, such as ['content'], not {parts!r}"
         )

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
+from .._util.arguments import checked_str
 from .._util.errors import ChatError
 from .go_template.execution import GoRun, GoTemplate
 from .go_template.go_parser import Branch, Invocation, Nodes, Operand, Pipe
@@ -28,7 +29,7 @@ class OllamaTemplate:
     """A template that Ollama takes. `ChatError` with line and column for one that it does not."""
 
     def __init__(self, source: str) -> None:
-        self.template = GoTemplate(viewed(source), _functions(None))
+        self.template = GoTemplate(viewed(checked_str("source", source)), _functions(None))
         nodes = self.template.templates
         self.names = frozenset(name.lower() for each in nodes.values() for name in _names(each))
         if self.names.isdisjoint(("messages", "response")):

@@ -151,6 +151,11 @@ def test_without_a_template_the_prompt_is_chatml(given: str | None) -> None:
         ({"now": "2026-07-01"}, "now must be a datetime or None, not str"),
         ({"now": 0, "return_assistant_mask": True}, "now must be a datetime or None, not int"),
         ({"return_assistant_mask": "content"}, "return_assistant_mask must be .* not 'content'"),
+        ({"return_assistant_mask": [["content"]]}, r"return_assistant_mask must be .* not \[\['content'\]\]"),
+        (
+            {"return_assistant_mask": [1, "end", None]},
+            r"return_assistant_mask must be .* not \[1, 'end', None\]",
+        ),
     ],
 )
 def test_an_argument_of_another_type_is_named(given: dict[str, Any], words: str, chatting: Chatting) -> None:

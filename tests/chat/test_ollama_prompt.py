@@ -35,6 +35,12 @@ def test_the_date_is_the_one_that_is_given() -> None:
     assert made.prompt({"messages": [USER]}, datetime(2026, 3, 1)) == b"2026-03-01 2026-02-28"
 
 
+@pytest.mark.parametrize("source", [None, b"{{ .Prompt }}"])
+def test_a_template_is_a_text(source: Any) -> None:
+    with pytest.raises(TypeError, match=r"^source must be a str, not "):
+        OllamaTemplate(source)
+
+
 @pytest.mark.parametrize("source", ["{{ if }}", "{{ .Messages", "{{ nothing }}", "{{ end }}"])
 def test_broken_templates_are_refused_with_their_place(source: str) -> None:
     with pytest.raises(ChatError, match=r"line 1 of the chat template: column \d+"):

@@ -81,6 +81,8 @@ class Mmproj:
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Mmproj:
         """Read the metadata of a file. `GGUFError` if it has no projector, or one that is not counted."""
+        if not isinstance(path, (str, bytes, os.PathLike)):
+            raise TypeError(f"mmproj must be the path of a projector's file, not {type(path).__name__}")
         with GGUFFile(path) as file:
             values = _Values(file)
             vision = _vision(values) if values.value("clip.has_vision_encoder", False) else None

@@ -85,3 +85,11 @@ def test_chats_are_counted_and_refused_as_by_llama_server(name: str, tmp_path: P
 def test_every_projector_is_recorded() -> None:
     assert PROJECTORS.keys() <= {name.partition(",")[0] for name in CASES}
     assert AUDIO_PROJECTORS.keys() == {name.partition(",")[0] for name in AUDIO_CASES}
+
+
+@pytest.mark.parametrize("path", [None, 5])
+def test_what_is_no_path(path: Any) -> None:
+    with pytest.raises(
+        TypeError, match=f"^mmproj must be the path of a projector's file, not {type(path).__name__}$"
+    ):
+        Mmproj.from_file(path)
