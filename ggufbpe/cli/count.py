@@ -143,6 +143,8 @@ def run(arguments: argparse.Namespace) -> int:
     )
     found = counter.find(arguments.paths, ignored_of(arguments))
     sources: list[File | NamedStream] = [*_streams(arguments), *found]
+    if not sources and not counter.errors:
+        _output.note(f"ggufbpe: no files to count in {terminal.one_line(', '.join(arguments.paths))}")
     several = len(sources) > 1 or any(map(os.path.isdir, arguments.paths))
     table = _Table(sum(map(_largest, found)), arguments.stdin or arguments.chat)
     order = arguments.sort or ("tokens" if arguments.top else None)

@@ -51,3 +51,14 @@ def test_a_text_in_the_place_of_a_file(capsys: pytest.CaptureFixture[str]) -> No
         assert f"{name}: No such file or directory" in shown
         assert said in shown
         assert ("-p" in shown) is bool(said)
+
+
+def test_folders_without_a_file_to_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, model = str(tmp_path), ["-m", str(GPT2)]
+    (tmp_path / ".hidden").write_text("a")
+    assert main(["count", *model, folder]) == 0
+    shown = capsys.readouterr().err.splitlines()
+    assert shown[0] == f"ggufbpe: no files to count in {folder}"
+    assert main(["count", *model, folder, "-p", "a"]) == 0
+    assert main(["count", *model, folder, "nowhere"]) == 2
+    assert "no files to count" not in capsys.readouterr().err
