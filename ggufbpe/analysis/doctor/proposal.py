@@ -72,8 +72,8 @@ class Proposal(NamedTuple):
             return ""
         if not self.unmended:
             return self._explains
-        some = "" if self.unmended == self.explained else f"{self.unmended} of them "
-        return f"{self._explains}, {some}together with a cause that it does not mend"
+        where = "" if self.unmended == self.explained else f"in {self.unmended} of them "
+        return f"{self._explains}; {where}another cause remains, which it does not mend"
 
     @property
     def _explains(self) -> str:

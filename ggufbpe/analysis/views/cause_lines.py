@@ -48,8 +48,8 @@ def proposal_lines(proposal: Proposal | None, of: str = "") -> Iterator[Renderab
     if not proposal.command:
         yield paragraph(terminal.one_line(f"no command is proposed: {proposal.objection}"), 0)
         return
-    what = f"this one command changes {of}" if of else "this one command makes all changes"
-    what += " that a command can make" if proposal.unmended and not of else ""
+    changed = of or ("the file" if proposal.unmended else "")
+    what = f"changes {changed}" if changed else "makes all changes"
     explains = f" and {proposal.explains}" if proposal.explains else ""
-    yield Text(terminal.one_line(f"fix: {what}{explains}:"))
+    yield Text(terminal.one_line(f"fix: this one command {what}{explains}:"))
     yield uncut(f"  {visible_command(proposal.command)}")

@@ -336,7 +336,9 @@ def test_what_another_cause_changes_as_well_is_explained_and_not_mended(tmp_path
     with Trial(tok) as trial:
         found = prove(trial, Change({K.PRE: "gpt-2"}), compared, expected=expected)
     assert (found.objection, found.explained, found.unmended) == ("", 2, 1)
-    assert found.explains == "explains all 2 texts, 1 of them together with a cause that it does not mend"
+    assert (
+        found.explains == "explains all 2 texts; in 1 of them another cause remains, which it does not mend"
+    )
 
 
 def test_a_type_that_does_not_exist_may_be_mended(facts_of: FactsOf) -> None:
@@ -363,11 +365,11 @@ def test_a_file_that_is_gone_has_no_proposal(tmp_path: Path) -> None:
         (Proposal(explained=209, differing=212), "explains all but 3 of the 212 texts that differ"),
         (
             Proposal(explained=1, differing=1, unmended=1),
-            "explains the text, together with a cause that it does not mend",
+            "explains the text; another cause remains, which it does not mend",
         ),
         (
             Proposal(explained=3, differing=3, unmended=2),
-            "explains all 3 texts, 2 of them together with a cause that it does not mend",
+            "explains all 3 texts; in 2 of them another cause remains, which it does not mend",
         ),
         (Proposal(explained=2, differing=3, unit="line"), "explains all but 1 of the 3 lines that differ"),
         (

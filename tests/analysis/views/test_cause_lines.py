@@ -72,6 +72,15 @@ def test_long_sentences_stay_in_their_column() -> None:
                 "  ggufbpe fix m.gguf --set a=b",
             ],
         ),
+        (
+            Proposal(BOS, command="run", explained=1, differing=1, unmended=1),
+            "",
+            [
+                "fix: this one command changes the file and explains the text; another cause remains, which it does not"
+                " mend:",
+                "  run",
+            ],
+        ),
         (Proposal(BOS, command="run"), "b.gguf", ["fix: this one command changes b.gguf:", "  run"]),
     ],
 )
