@@ -246,8 +246,8 @@ class EncodeMethods:
         """
         if not isinstance(data, bytes):
             raise TypeError(f"data must be bytes, not {type(data).__name__}")
-        start = min(integer("start", start, least=0), len(data))
-        return self._engine.find_split_point(data, start, continues=True)
+        start = max(integer("start", start, least=0), 1)
+        return self._engine.find_split_point(data, min(start, len(data)), continues=True)
 
     def cut(self, data: bytes, start: int) -> int:
         """Call `find_split_point`. The name `cut` is deprecated and will be removed in the next version."""

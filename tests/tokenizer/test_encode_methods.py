@@ -128,8 +128,10 @@ def test_flags_are_bools_of_python_or_numpy(engine: Any, name: str, flag: str) -
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_split_point_behind_the_end_is_the_end(engine: Any) -> None:
-    assert Tokenizer(VOCABULARY, engine).find_split_point(b"abc", 10**30) == 3
+def test_a_split_point_is_behind_the_beginning_and_not_behind_the_end(engine: Any) -> None:
+    tokenizer = Tokenizer(VOCABULARY, engine)
+    assert [tokenizer.find_split_point(b"abc", start) for start in (0, 3, 10**30)] == [3, 3, 3]
+    assert tokenizer.find_split_point(b"", 0) == 0
 
 
 UNITS = [  # a text, spans in bytes, spans in characters
