@@ -5,9 +5,12 @@ import { element, number } from "./dom.js";
 export const SHOWN_OF_PIECE = 200; // characters
 const MOST_LISTED = 4; // names
 
-// Spaces and invisible characters, except a joiner between two emojis: its effect is visible.
+// Spaces, invisible characters except a joiner between two emojis, whose effect is visible, and marks that a token begins
+// with, which would stand on the token before it.
 const MARKED =
-  / +|(?!(?<=[\u2600-\u27bf\ufe0f\u{1f000}-\u{1fbff}])\u200d[\u2600-\u27bf\u{1f000}-\u{1fbff}])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu;
+  /^\p{M}+| +|(?!(?<=[\u2600-\u27bf\ufe0f\u{1f000}-\u{1fbff}])\u200d[\u2600-\u27bf\u{1f000}-\u{1fbff}])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\u115f\u1160\u2800\u3164\uffa0]|(?! )\p{Zs}/gu;
+const CIRCLE = "\u25cc"; // bears a mark that stands alone
+const UNSEEN_MARK = /\p{Default_Ignorable_Code_Point}/u;
 const ESCAPES = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
 function escaped(character) {
@@ -16,6 +19,13 @@ function escaped(character) {
   if (character in ESCAPES) return ESCAPES[character];
   if (code < 0x100) return `\\x${code.toString(16).padStart(2, "0")}`;
   return code < 0x10000 ? `\\u${code.toString(16).padStart(4, "0")}` : `\\U${code.toString(16).padStart(8, "0")}`;
+}
+
+// What is shown in place of something that is marked.
+function visible(found) {
+  if (found[0] === " ") return found;
+  const isMark = /^\p{M}/u.test(found) && !UNSEEN_MARK.test(found);
+  return isMark ? CIRCLE + found : Array.from(found, escaped).join("");
 }
 
 // Bytes that are not UTF-8, with printable ASCII as characters.
@@ -41,9 +51,9 @@ export function shown(token) {
   const made = element("bdi", { dir: "ltr" });
   let end = 0;
   for (const match of text.matchAll(MARKED)) {
-    const isSpace = match[0][0] === " ";
-    made.append(text.slice(end, match.index));
-    made.append(element("span", { className: isSpace ? "space" : "esc" }, isSpace ? match[0] : escaped(match[0])));
+    const seen = visible(match[0]),
+      className = seen[0] === " " ? "space" : seen[0] === CIRCLE ? "mark" : "esc";
+    made.append(text.slice(end, match.index), element("span", { className }, seen));
     end = match.index + match[0].length;
   }
   made.append(text.slice(end));
@@ -56,7 +66,7 @@ export function shown(token) {
 export const inWords = (token) =>
   token.piece == null
     ? readBytes(token.bytes)
-    : token.piece.slice(0, 80).replace(MARKED, (found) => (found[0] === " " ? found : escaped(found)));
+    : token.piece.slice(0, 80).replace(MARKED, visible);
 
 // Names that anybody may have given, with everything visible; of many, the first ones.
 export function listed(names) {
