@@ -1,6 +1,6 @@
 // Elements, words and files that all parts of the page use.
 
-const MOST_BYTES = 4 << 20; // of a text, as on a server
+export const MOST_BYTES = 4 << 20; // of a text, as on a server
 
 export const $ = (id) => document.getElementById(id);
 
@@ -54,8 +54,13 @@ export async function copy(text, button) {
   setTimeout(() => (button.textContent = words), 1200);
 }
 
-// The ids in a text, separated by anything.
-export const idsIn = (text) => (text.match(/-?\d+/g) ?? []).map(Number);
+// The ids in a text, separated by anything. What is larger than any id is named as it was typed.
+export const idsIn = (text) =>
+  (text.match(/-?\d+/g) ?? []).map((typed) => {
+    const id = Number(typed);
+    if (id !== (id | 0)) throw new Error(`${clipped(typed, 30)} does not fit in 32 bits with a sign, so it is no id.`);
+    return id;
+  });
 
 // A model begins with GGUF, whatever its name is.
 const isModel = async (file) => (await file.slice(0, 4).text()) === "GGUF" || /\.gguf$/i.test(file.name);

@@ -1,27 +1,33 @@
-// Questions about the first result: why a piece is not used, and why other ids were expected.
+// Questions about the first result: why a piece is not used, and why other ids were expected; and about its model.
 
 import { smallestOf } from "./comparison.js";
 import { $, counted, element, idsIn, number } from "./dom.js";
 import { chip } from "./pieces.js";
 import { ask } from "./server.js";
-import { drawn, questionOf, state } from "./state.js";
+import { drawn, questionOf, shownModels, state } from "./state.js";
 
 const MOST_EXPLANATIONS = 3; // of expected ids; further ones are folded away
 
-// Asks the server about the first result and draws the answer, unless another question has been asked meanwhile; until
-// then, `words` say what is being done.
+const refuse = (place, words) => place.replaceChildren(element("p", { className: "bad" }, words));
+
+// Asks the server about the first result and draws the answer.
 async function answer(place, words, put) {
-  if (!drawn.results.length)
-    return place.replaceChildren(element("p", { className: "bad" }, "There are no tokens to ask about."));
-  const mine = (place.question = {}),
-    [result] = drawn.results;
+  const [result] = drawn.results;
+  if (!result) return refuse(place, "There are no tokens to ask about.");
+  await answerOf(result.request.model, place, words, () => put(result));
+}
+
+// Draws the answer of a model, unless another question has been asked meanwhile; until then, `words` say what is being
+// done.
+async function answerOf(model, place, words, put) {
+  const mine = (place.question = {});
   place.replaceChildren(element("p", { className: "muted" }, words));
   try {
-    const made = await put(result);
-    if (drawn.results.length > 1) made.unshift(element("p", { className: "muted" }, `Of ${result.request.model}:`));
+    const made = await put();
+    if (shownModels().length > 1) made.unshift(element("p", { className: "muted" }, `Of ${model}:`));
     if (place.question === mine) place.replaceChildren(...made);
   } catch (error) {
-    if (place.question === mine) place.replaceChildren(element("p", { className: "bad" }, error.message));
+    if (place.question === mine) refuse(place, error.message);
   }
   if (place.question === mine) place.question = null;
 }
@@ -46,9 +52,14 @@ export function askPiece(event) {
 
 export function askIds(event) {
   event.preventDefault();
-  const ids = idsIn(state.expected),
-    place = $("ids-answer");
-  if (!ids.length) return place.replaceChildren(element("p", { className: "bad" }, "The list contains no ids."));
+  const place = $("ids-answer");
+  let ids;
+  try {
+    ids = idsIn(state.expected);
+  } catch (error) {
+    return refuse(place, error.message);
+  }
+  if (!ids.length) return refuse(place, "The list contains no ids.");
   const words = "Looking for settings of the model that would give these ids. This can take some seconds …";
   answer(place, words, async (result) => {
     const found = await ask("v1/diagnose", { ...result.request, ids });
@@ -58,11 +69,13 @@ export function askIds(event) {
   });
 }
 
-// Tokens of the first model's vocabulary that contain some text, or have an id.
+// Tokens of the first model's vocabulary that contain some text, or have an id: of the first one that has tokens to show,
+// if there is one.
 export function askVocabulary(event) {
   event.preventDefault();
-  answer($("vocabulary-answer"), "Searching the vocabulary …", async (result) => {
-    const { found, count } = await ask("v1/vocabulary", { model: result.request.model, query: state.query });
+  const model = drawn.results[0]?.request.model ?? shownModels()[0];
+  answerOf(model, $("vocabulary-answer"), "Searching the vocabulary …", async () => {
+    const { found, count } = await ask("v1/vocabulary", { model, query: state.query });
     if (!found.length) return [element("p", {}, "No token contains that.")];
     const words =
       count > found.length ? `${number(found.length)} of ${counted(count, "token")}` : counted(count, "token");
