@@ -1,6 +1,6 @@
 // What is on the page, kept in the fragment of its address, which browsers do not send.
 
-import { idsIn } from "./dom.js";
+import { MOST_BYTES, idsIn } from "./dom.js";
 import { listed } from "./pieces.js";
 import { openModel } from "./server.js";
 
@@ -31,8 +31,17 @@ export const state = {
   query: "",
 };
 
-async function through(stream, bytes) {
-  return new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(stream)).arrayBuffer());
+// What a stream makes of some bytes; an error as soon as that has more than `most`.
+async function through(stream, bytes, most = Infinity) {
+  let size = 0;
+  const bounded = new TransformStream({
+    transform(part, out) {
+      if ((size += part.length) > most) throw new RangeError(`more than ${most} bytes`);
+      out.enqueue(part);
+    },
+  });
+  const made = new Blob([bytes]).stream().pipeThrough(stream).pipeThrough(bounded);
+  return new Uint8Array(await new Response(made).arrayBuffer());
 }
 
 let saving = 0; // counts the saves, so that the last one wins
@@ -40,12 +49,13 @@ let saving = 0; // counts the saves, so that the last one wins
 // Whether all of the state fits into an address.
 export async function saveState() {
   const mine = ++saving;
-  const packed = await through(new CompressionStream("deflate-raw"), new TextEncoder().encode(JSON.stringify(state)));
+  const bytes = new TextEncoder().encode(JSON.stringify(state)),
+    packed = await through(new CompressionStream("deflate-raw"), bytes);
   const text = btoa(Array.from(packed, (byte) => String.fromCharCode(byte)).join(""))
     .replaceAll("+", "-")
     .replaceAll("/", "_")
     .replaceAll("=", "");
-  const isWhole = text.length <= LONGEST_ADDRESS;
+  const isWhole = text.length <= LONGEST_ADDRESS && bytes.length <= MOST_BYTES; // so that it can be read again
   if (mine === saving) history.replaceState(null, "", isWhole ? `#${text}` : location.pathname);
   return isWhole;
 }
@@ -66,7 +76,8 @@ export async function loadState() {
     const packed = Uint8Array.from(atob(location.hash.slice(1).replaceAll("-", "+").replaceAll("_", "/")), (one) =>
       one.charCodeAt(0),
     );
-    const found = JSON.parse(new TextDecoder().decode(await through(new DecompressionStream("deflate-raw"), packed)));
+    const bytes = await through(new DecompressionStream("deflate-raw"), packed, MOST_BYTES);
+    const found = JSON.parse(new TextDecoder().decode(bytes));
     for (const [name, value] of Object.entries(state)) {
       const fits = FITS[name] ?? ((given) => typeof given === typeof value);
       if (fits(found[name])) state[name] = found[name];
