@@ -158,6 +158,7 @@ function listen() {
       saveState();
     });
   bind("text", "input", "text", "value");
+  $("text").addEventListener("beforeinput", ({ data }) => directText(state.text.length + (data?.length ?? 0)));
   bind("given-ids", "input", "givenIds", "value");
   bind("reference", "change", "reference", "value");
   bind("tools", "input", "tools", "value");
@@ -224,9 +225,14 @@ function listen() {
   });
 }
 
-// Chromium takes two seconds to find the direction of a megabyte by itself.
+// Chromium takes two seconds to find the direction of a megabyte by itself, so it is told before the text is there.
+function directText(length) {
+  const dir = length > LONGEST_OF_ANY_DIRECTION ? "ltr" : "auto";
+  if ($("text").dir !== dir) $("text").dir = dir;
+}
+
 function fillText() {
-  $("text").dir = state.text.length > LONGEST_OF_ANY_DIRECTION ? "ltr" : "auto";
+  directText(state.text.length);
   $("text").value = state.text;
 }
 
@@ -289,10 +295,24 @@ async function share() {
 async function start() {
   try {
     await loadModels();
-    showState();
+    drawModels();
     await refresh();
   } catch (error) {
     say($("key-form").hidden ? error.message : "", true);
+  }
+}
+
+// Asks for the key that the server wants, or for another one.
+function askForKey(isRefused) {
+  const form = $("key-form");
+  if (isRefused) {
+    form.hidden = false;
+    $("key-refusal").textContent = $("key").value && "The server does not accept this key.";
+    $("key").focus();
+    $("key").select();
+  } else if (!form.hidden) {
+    form.hidden = true;
+    $(`tab-${state.tab}`).focus(); // what had the focus is gone
   }
 }
 
@@ -304,8 +324,9 @@ $("key-form").addEventListener("submit", (event) => {
 for (const part of document.querySelectorAll("[data-for]")) part.hidden = part.dataset.for !== PLACE;
 listenToModels();
 whenChanged(refresh, showState);
-whenRefused((isRefused) => ($("key-form").hidden = !isRefused));
+whenRefused(askForKey);
 const wrong = await loadState();
+showState();
 listen();
 await start();
 if (shownModels().length) tell(wrong); // otherwise, the page says why there are none

@@ -4,9 +4,9 @@ export const PLACE = "server"; // or "browser": ../standalone/server.js
 export const openModel = null; // a server has its models
 export const closeModel = null;
 
-let key = ""; // the API key; it is stored nowhere
+let key = ""; // the API key, a character for each byte of its UTF-8; it is stored nowhere
 
-export const useKey = (given) => (key = given);
+export const useKey = (given) => (key = String.fromCharCode(...new TextEncoder().encode(given)));
 
 // Called with whether the server refused the key.
 export let onRefusal = () => {};
