@@ -212,7 +212,7 @@ class _Answer:
     async def _body(self) -> bytes:
         """The body. `RequestError` 413 if it is too long, or its Content-Length says so; 415 if it is compressed."""
         most = self._server.settings.most_body
-        if self._headers.get(b"content-encoding", b"identity").lower() != b"identity":
+        if self._headers.get(b"content-encoding", b"").lower() not in (b"", b"identity"):
             raise RequestError(415, "a body with a Content-Encoding is not read: send it uncompressed")
         said = self._headers.get(b"content-length", b"")
         if said.isdigit() and (len(said) > 18 or int(said) > most):
