@@ -146,9 +146,7 @@ def test_layers_of_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     ]
     ollama_model(tmp_path, "registry.ollama.ai/library/small/latest", made)
     found = ollama_layers("ollama:SMALL")
-    assert found == OllamaLayers(
-        OllamaName("small"), {}, GO, "S�", [{"role": "user", "content": "m"}], {"stop": ["x"]}
-    )
+    assert found == OllamaLayers(OllamaName("small"), {}, GO, "S�", [{"role": "user", "content": "m"}])
     assert ollama_layers("ollama:none") is None
     (tmp_path / "blobs" / str(made[1]["digest"]).replace(":", "-")).unlink()
     with pytest.raises(StoreError, match="its file is missing"):
