@@ -134,7 +134,7 @@ def test_encode_deletes_a_link_to_a_folder_and_not_the_folder(text: Path, tmp_pa
     precious.mkdir()
     (precious / "file").write_text("mine")
     (tmp_path / "out").mkdir()
-    (tmp_path / "out" / ".x.partial").symlink_to(precious)
+    (tmp_path / "out" / ".part-00000.bin.partial").symlink_to(precious)
     assert main(["encode", "-m", str(GPT2), str(text), "-o", str(tmp_path / "out")]) == 0
     assert (precious / "file").read_text() == "mine"
     assert not [name for name in os.listdir(tmp_path / "out") if name.endswith(".partial")]

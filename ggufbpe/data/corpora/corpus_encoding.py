@@ -186,6 +186,7 @@ class _Job:
         state = self._start(resume, force)
         if state is None:
             return manifest.read_manifest(self._folder)
+        self._folder.clean()
         layout = self._options.layout(self._dtype, state.header["tokenizer"]["name"])
         workers, ray = who
         if ray is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -23,6 +24,8 @@ from .records import CorpusError, raised
 
 _HIDDEN = ".partial"  # ends the name of a file that is not whole
 SEGMENTS = f".segments{_HIDDEN}"  # a folder of what a cluster has encoded and not yet written
+# What a run leaves when it is killed: files of shards, and folders of segments. Hidden files of others stay.
+_LEFT = re.compile(r"\.(part-\d{5,}\..+|segments|[0-9a-f]{32})\.partial", re.DOTALL)
 
 
 class Input(NamedTuple):
@@ -134,13 +137,13 @@ class Folder(Protocol):
         """Remove a file."""
 
     def prepare(self) -> None:
-        """Make and lock the folder, and remove incomplete files. `OSError` if another run is writing to it."""
+        """Make and lock the folder. `OSError` if another run is writing to it."""
 
     def release(self) -> None:
         """Unlock it."""
 
     def clean(self) -> None:
-        """Remove what was not finished."""
+        """Remove what a run did not finish."""
 
     def discard(self) -> None:
         """Remove the folder if `prepare` made it and it is empty."""
@@ -202,13 +205,12 @@ class LocalFolder:
         os.makedirs(self.name, exist_ok=True)
         if os.name != "nt":
             self._lock = self._locked()
-        self.clean()
 
     def clean(self) -> None:
         with suppress(FileNotFoundError):  # tasks that are being cancelled do not find it under another name
             os.rename(self.path(SEGMENTS), self.path(f".{uuid.uuid4().hex}{_HIDDEN}"))
         for name in os.listdir(self.name):
-            if name.startswith(".") and name.endswith(_HIDDEN):
+            if _LEFT.fullmatch(name):
                 path = self.path(name)
                 if os.path.isdir(path) and not os.path.islink(path):
                     shutil.rmtree(path)
@@ -315,7 +317,6 @@ class RemoteFolder:
 
     def prepare(self) -> None:
         self._system.makedirs(self._root, exist_ok=True)
-        self.clean()
 
     def release(self) -> None:
         pass

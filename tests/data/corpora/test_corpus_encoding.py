@@ -929,6 +929,44 @@ def test_two_runs_do_not_write_to_one_folder(corpus: Path, tmp_path: Path, tok: 
     encode_corpus(corpus, tok, tmp_path / "out", progress=again)
 
 
+def others(folder: Path) -> list[Path]:
+    """Hidden files of others, whose names end like those of files that are not whole."""
+    (folder / ".mybackup.partial").mkdir(parents=True)
+    paths = [
+        folder / ".mybackup.partial" / "x",
+        folder / ".download.partial",
+        folder / ".segments.partial.bak",
+    ]
+    for path in paths:
+        path.write_text("precious")
+    return paths
+
+
+def test_hidden_files_of_others_stay_and_those_of_a_killed_run_go(
+    corpus: Path, tmp_path: Path, tok: Tokenizer
+) -> None:
+    precious = others(tmp_path / "out")
+    left = [".part-00003.bin.partial", ".part-00003.bin.0a1b.partial", f".{'0a' * 16}.partial"]
+    for name in left:
+        (tmp_path / "out" / name).touch()
+    (tmp_path / "out" / ".segments.partial").mkdir()
+    encode_corpus(corpus, tok, tmp_path / "out")
+    assert [path.read_text() for path in precious] == ["precious"] * 3
+    assert not {*left, ".segments.partial"} & set(os.listdir(tmp_path / "out"))
+
+
+@pytest.mark.parametrize("name", ["part-00000.bin", "manifest.json"])
+def test_a_run_that_is_refused_removes_nothing(
+    name: str, corpus: Path, tmp_path: Path, tok: Tokenizer
+) -> None:
+    precious = [*others(tmp_path / "out"), tmp_path / "out" / ".part-00000.bin.partial"]
+    precious[-1].write_text("precious")
+    (tmp_path / "out" / name).write_text("mine")
+    with pytest.raises(FileExistsError, match="has the name of a file that encoding writes"):
+        encode_corpus(corpus, tok, tmp_path / "out")
+    assert [path.read_text() for path in precious] == ["precious"] * 4
+
+
 BAD = b'{"text": "good"}\nnot JSON\n{"text": 1}\n[]\n{"other": "x"}\n{"text": "better"}\n'
 
 
