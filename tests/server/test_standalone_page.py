@@ -113,6 +113,11 @@ def test_a_model_is_dropped(name: str, page: Page) -> None:
     expect(page.get_by_role("textbox", name="Text")).to_have_value(TEXT)
 
 
+def test_a_model_whose_name_is_blank_is_called_model(page: Page) -> None:
+    drop(page, {" .gguf": UNIGRAM.read_bytes()})
+    expect(page.locator(".view h2")).to_have_text(["gpt2", "model"])
+
+
 def test_several_files_are_dropped(page: Page) -> None:
     model = UNIGRAM.read_bytes()
     texts = {"a.txt": b"first", "b.txt": b"second"}
@@ -243,6 +248,14 @@ def test_an_address_without_a_model_is_named_once(page: Page, site: str) -> None
     page.get_by_role("button", name="Open", exact=True).click()
     expect(page.locator("#openings .bad")).to_have_text(
         f"{site}/missing.gguf: the server responded with status 404"
+    )
+
+
+def test_an_address_with_a_password_is_refused_without_it(page: Page) -> None:
+    page.get_by_label("or its address").fill("http://user:secret@localhost/a.gguf")
+    page.get_by_role("button", name="Open", exact=True).click()
+    expect(page.locator("#openings .bad")).to_have_text(
+        "http://localhost/a.gguf: An address with a user name or a password cannot be opened here."
     )
 
 

@@ -26,7 +26,7 @@ async function openModel(given) {
   const isAddress = typeof given === "string";
   const address = isAddress ? given.replace(/^(https:\/\/huggingface\.co\/.+?)\/blob\//, "$1/resolve/") : given;
   const file = isAddress ? unescaped(new URL(address).pathname) : given.name;
-  const plain = file.replace(/^.*\//, "").replace(/\.gguf$/i, "") || "model";
+  const plain = file.replace(/^.*\//, "").replace(/\.gguf$/i, "").trim() || "model";
   const tokenizer = await Tokenizer.fromGGUF(address, { fetch: fetchWithoutReferrer });
   let name = plain;
   for (let number = 2; models.has(name); ++number) name = `${plain} (${number})`;

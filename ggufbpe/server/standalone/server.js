@@ -44,7 +44,10 @@ function answerOf(path, body) {
 
 // Opens a File or an address, and returns the model's name on this page. Questions do not wait for it.
 export async function openModel(model) {
-  return answerOf("open", { model: typeof model === "string" ? new URL(model, location.href).href : model });
+  if (typeof model !== "string") return answerOf("open", { model });
+  const { href, username, password } = new URL(model, location.href);
+  if (username || password) throw new Error("An address with a user name or a password cannot be opened here.");
+  return answerOf("open", { model: href });
 }
 
 // Questions that were asked before have their answers first.

@@ -66,7 +66,7 @@ async function close(model) {
 
 // Opens a model in the browser: a file, or an address. Several may be under way, beside other work.
 async function open(model) {
-  const name = model.name ?? model;
+  const name = model.name ?? model.replace(/^(\w+:\/\/)[^/]*@/, "$1"); // without a password
   const line = element("p", {}, `Opening ${name} …`);
   $("openings").append(line);
   try {
