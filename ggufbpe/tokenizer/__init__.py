@@ -55,8 +55,8 @@ class Tokenizer(
 
     Immutable but for its caches, so one object serves many threads. It can be copied and pickled. A pickle holds
     the tokenizer and not where it came from: equal tokenizers with the same engine and `cache_bytes` have equal
-    pickles, whatever else their files contain, and in an unpickled one `vocabulary.path` and `name` are empty. Only a
-    subclass takes more attributes.
+    pickles, whatever else their files contain, and in an unpickled one `vocabulary.path` and `name` are empty.
+    Attributes can be added only in a subclass.
     """
 
     def __init__(

@@ -186,8 +186,8 @@ class EncodeMethods:
     ) -> int:
         """Return the number of ids that `encode` returns, without storing them; `threads` as in `encode_to_numpy`.
 
-        With `limit`, counting ends as soon as there are more, and `limit + 1` is returned: see `fits`, which adds no
-        BOS by default. `ValueError` for a negative `limit`.
+        With `limit`, counting ends as soon as there are more than `limit` ids, and `limit + 1` is returned: see `fits`,
+        which adds no BOS by default. `ValueError` for a negative `limit`.
         """
         _check_threads(threads)
         if limit is not None:

@@ -65,7 +65,7 @@ class IncrementalMethods:
     ) -> CommonPrefix:
         """Compare `ids`, such as those that a model generated, with the ids of `text`, and say where and why they part.
 
-        A cache of the ids' keys and values is of use for `text` as far as they agree.
+        A KV cache of `ids` can be reused for `text` up to the first difference.
 
         >>> tok.common_prefix([15496, 266, 1764], "Hello world")
         CommonPrefix(ids=1, position=5, cause="the ids have ' w' + 'orld', and the tokenizer gives ' world'")

@@ -122,7 +122,7 @@ class VocabularyFacts:
 
     @cached_property
     def control_ids(self) -> frozenset[int]:
-        """The ids of the control tokens: those that no text contains unless `parse_special` is set."""
+        """The ids of the control tokens, which `encode` yields from text only with `parse_special`."""
         attributes = self._vocabulary.attributes
         return frozenset(token for token, attribute in enumerate(attributes) if attribute & CONTROL)
 
@@ -137,7 +137,7 @@ class VocabularyFacts:
     def is_special(self, token: int) -> bool:
         """Whether `decode` leaves `token` out unless `unparse_special` is set: a control token or the unknown one.
 
-        `special_ids` are something else: ids by their role, which may be those of ordinary tokens.
+        `special_ids` differ: they list ids by role, such as BOS, and may include ordinary tokens.
         """
         return bool(self.vocabulary.attributes[self._checked(token)] & (CONTROL | UNKNOWN))
 

@@ -26,9 +26,9 @@ def doctor(
     ['pre_missing', 'hf_splitting']
 
     The most severe findings come first, and `Examination.fix` is the one command for all of them. `path` may be the
-    name of a model, and `overrides` are those of `Tokenizer.from_gguf`; `also` are findings of others. A file whose
-    tokenizer cannot be opened is examined as well. `GGUFError` if the file is not a valid GGUF, `OSError` if it cannot
-    be read.
+    name of a model, and `overrides` are those of `Tokenizer.from_gguf`; `also` adds findings from elsewhere. A file
+    whose tokenizer cannot be opened is examined as well. `GGUFError` if the file is not a valid GGUF, `OSError` if it
+    cannot be read.
     """
     model_file = locate(path)
     with GGUFFile(model_file.opened()) as file:
