@@ -120,7 +120,8 @@ def run(arguments: argparse.Namespace) -> int:
         from ..data.statistics.plots import check
 
         check(arguments.plot)  # fail before an hour of measuring
-        require_free(arguments.plot, None, arguments.force)
+        for source in (None, *arguments.paths):
+            require_free(arguments.plot, source, arguments.force)
     job = _Job()
     try:
         found = job.stats(arguments)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -214,11 +215,14 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.override_kv and arguments.seed_vocab is None:
         raise UsageError("--override-kv is for the keys of a seed; name one with --seed-vocab")
     target = arguments.output
+    read = [*arguments.corpus, arguments.word_counts, arguments.seed_vocab]
     if arguments.html is not None:
         if arguments.html == "-" and (arguments.json or arguments.trace):
             flag = "--json" if arguments.json else "--trace"
             raise UsageError(f"--html - and {flag}: only one of them can be standard output")
-        require_page(arguments.html, arguments.force, target)
+        if target is not None and os.path.realpath(target) == os.path.realpath(arguments.html):
+            raise UsageError(f"-o and --html both name {printable(target)}; give one of them another name")
+        require_page(arguments.html, arguments.force, *read)
     if target is None:
         if not arguments.trace and arguments.html is None:
             raise UsageError("say where the vocabulary goes: -o PATH (or --trace to see only the merges)")
@@ -230,7 +234,8 @@ def _check(arguments: argparse.Namespace) -> None:
         reason = Form(split, end_of_word=arguments.end_of_word, unk=arguments.unk).why_not_llama_cpp()
         if reason is not None:
             raise UsageError(f"{reason}; or write it as .json")
-    require_free(target, arguments.seed_vocab, arguments.force)
+    for source in read:
+        require_free(target, source, arguments.force)
     require_folder(target)
 
 

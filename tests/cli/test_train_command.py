@@ -147,6 +147,28 @@ def test_a_file_that_is_there_is_replaced_only_by_force(run: Run, corpus: Path, 
     assert out.read_bytes().startswith(b"GGUF")
 
 
+@pytest.mark.parametrize("page", ["v.json", "./v.json", "link.json"])
+def test_the_vocabulary_and_the_page_are_two_files(
+    page: str, run: Run, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(corpus.parent)
+    Path("link.json").symlink_to("v.json")
+    command = ["train", corpus, "--vocab-size", "258", "-o", "v.json", "--html", page, "--force"]
+    assert_error(run(*command), "-o and --html both name 'v.json'")
+    assert not Path("v.json").exists()
+
+
+@pytest.mark.parametrize("flag", ["-o", "--html"])
+@pytest.mark.parametrize("read", [[], ["--word-counts"]])
+def test_what_is_read_is_not_written_over(read: list[str], flag: str, run: Run, tmp_path: Path) -> None:
+    corpus, link = tmp_path / "corpus.txt", tmp_path / "link.txt"
+    corpus.write_text("ab 2\n")
+    link.symlink_to(corpus)
+    command = ["train", *read, corpus, "--vocab-size", "257", flag, link, "--force"]
+    assert_error(run(*command), "is the input file; give another name")
+    assert corpus.read_text() == "ab 2\n"
+
+
 def test_replaced_bytes(run: Run, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"a\xffa\xff")
     flags = "--vocab-size 4 --trace --units chars --pre none --errors replace"

@@ -544,6 +544,13 @@ def test_errors(
     assert "Traceback" not in err
 
 
+def test_a_text_is_not_drawn_over(in_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a.svg").write_text("Hello")
+    assert main(["stats", "./a.svg", "--plot", "a.svg", "--force"]) == 2
+    assert "'a.svg' is the input file; give another name" in capsys.readouterr().err
+    assert Path("a.svg").read_text() == "Hello"
+
+
 def test_names_of_files_cannot_steer_the_terminal(
     in_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
