@@ -263,12 +263,12 @@ def _explanations(found: Diagnosis, of: str) -> Iterator[RenderableType]:
     for number, explanation in enumerate(shown, 1):
         yield ""
         yield from _explanation(number, explanation, of)
-    if len(found.explanations) > len(shown):
+    if left := len(found.explanations) - len(shown):
         yield ""
-        more = f"… {len(found.explanations) - len(shown)} more"
+        more = counted(left, "more explanation")
         if len(shown) == len(distinct):
-            more += ", with pre-tokenizers that split this text the same way"
-        yield f"{more}: --json shows all"
+            more += f" {'fits' if left == 1 else 'fit'} equally well"
+        yield f"… {more}; --json lists all"
     tried = [each.proposal for each in found.explanations if each.proposal is not None]
     if tried:
         yield ""

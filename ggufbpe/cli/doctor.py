@@ -56,7 +56,7 @@ examples:
   ggufbpe doctor model.gguf --security --sarif findings.sarif
   ggufbpe doctor model.gguf --upstream hf:Qwen/Qwen3-0.6B
   ggufbpe doctor model.gguf && echo "llama.cpp opens it; there may be warnings"
-  ggufbpe doctor model.gguf --strict && echo "nothing speaks against its ids\""""
+  ggufbpe doctor model.gguf --strict && echo "no problems found\""""
 
 _STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
 _WIDTH = 100  # columns at most: longer lines are hard to read

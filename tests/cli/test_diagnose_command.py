@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from commands import Run, call
+from conftest import GPT2
 from small_models import CHATML, K, small_keys, small_model
 
 from ggufbpe import Tokenizer
@@ -90,6 +91,13 @@ def test_chats(call: Run, small_model: Path, tmp_path: Path) -> None:
     found = call(diagnose, *given, "--expected-prompt", prompt)
     assert found.code == 1
     assert "1. generation_prompt: explains the whole prompt" in found.text
+
+
+@pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")  # of a wrong pre-tokenizer
+def test_explanations_that_differ_in_names_alone_are_counted(call: Run) -> None:
+    qwen = ["--override-kv", "tokenizer.ggml.pre=str:qwen2"]
+    found = call(diagnose, "-m", GPT2, *qwen, "-p", "Count 12345", "--ids", "12332 17031 2231")
+    assert "… 1 more explanation fits equally well; --json lists all" in found.text.splitlines()
 
 
 @pytest.mark.parametrize(
