@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from ..._util.errors import printable
 from ..._util.spelling import SPACE
-from ..._util.wording import listed
+from ..._util.wording import counted, listed
 from ...native import native
 from ..bpe.merge import CHAR_BYTES, texts_made_by
 from .compiled_splitter import compiled_splitter
@@ -36,6 +36,7 @@ _ALLOWED = 0.5  # a family allows a feature if it keeps at least this share
 _TIED = 1.0  # families whose costs differ by less are tied
 _SHARE_CUT = 0.002  # share of tokens cut that raises doubt; the right pre-tokenizer cuts 0.0002 of real ones
 _COST_MORE = 6.0  # than the likeliest family's, in terms of `Family.cost`
+_LACKS = "the vocabulary has few of that kind or none"
 
 
 class Family(NamedTuple):
@@ -107,7 +108,7 @@ class Evidence(NamedTuple):
         text = f"The tokens point to {with_alike(self.name, first.names)}"
         text += f", which keeps {first.kept} of {first.of} tokens whole"
         if first.missing:
-            text += f", though no token looks like {_like(first.missing)}, which it would keep whole"
+            text += f". It also allows tokens such as {_like(first.missing)}, but {_LACKS}"
         if len(self.best) > 1:
             equal = [each.family for each in self.best if each is not first]
             text += f". {', '.join(equal)} {'fits' if len(equal) == 1 else 'fit'} just as well"
@@ -115,9 +116,9 @@ class Evidence(NamedTuple):
         if others:
             less = others[0]
             reason = (
-                f"cuts {less.of - less.kept} tokens"
-                if less.kept < less.of - 9
-                else f"would keep text such as {_like(less.missing)} whole, but no token looks like that"
+                f"cuts {counted(less.of - less.kept, 'token')}"
+                if less.kept < less.of - 9 or not less.missing
+                else f"also allows tokens such as {_like(less.missing)}, but {_LACKS}"
             )
             text += f". The next best is {less.family}, which {reason}"
         return text + "."
@@ -138,7 +139,7 @@ class Evidence(NamedTuple):
             some = ", ".join(printable(token, 20) for token in own.cut[:3])
             text += f", {own.family} cuts {own.of - own.kept} of them ({some} …)"
         elif own is not None and own.missing:
-            text += f", and no token looks like {_like(own.missing)}, which {own.family} would keep whole"
+            text += f", {own.family} allows tokens such as {_like(own.missing)}, but {_LACKS}"
         return text
 
 

@@ -66,6 +66,29 @@ def test_the_pre_tokenizer_of_another_family(
         assert findings[0].what == "This is a Qwen 2 vocabulary, but the file says 'llama-bpe'."
 
 
+@pytest.mark.parametrize(
+    ("likely", "other", "expected"),
+    [
+        (
+            Family("qwen2", 1.0, 9, 9, (), ("line break and spaces",)),
+            Family("llama-bpe", 3.0, 9, 9, (), ("two digits",)),
+            r" It also allows tokens such as '\n ', but the vocabulary has few of that kind or none. The next best is "
+            "llama-bpe, which also allows tokens such as '10', but the vocabulary has few of that kind or none.",
+        ),
+        (
+            Family("qwen2", 0.0, 9, 9, (), ()),
+            Family("llama-bpe", 1.0, 8, 9, (), ()),
+            " The next best is llama-bpe, which cuts 1 token.",
+        ),
+    ],
+)
+def test_what_the_tokens_point_to_in_words(likely: Family, other: Family, expected: str) -> None:
+    found = Evidence("", frozenset(), [likely, other], [likely], "qwen2")
+    first, *_, last = found.sentence.partition("9 of 9 tokens whole.")
+    assert first.startswith("The tokens point to qwen2")
+    assert last == expected
+
+
 def test_the_family_is_named_where_it_is_known(facts_of: FactsOf) -> None:
     model = facts_of(family_keys("DeepSeek Coder", pre=None))
     [finding] = pre_tokenizer(model)
