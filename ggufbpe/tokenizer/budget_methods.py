@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from .._util.arguments import checked_flag, checked_str, integer
 from .._util.lazy import IMPORT_LOCK, cached_property
 from .._util.spelling import SPACE
+from .._util.utf8 import lone_surrogate
 from ..models.pieces import piece_lengths
 from .engine import Text
 from .split_points import SplitPoints
@@ -32,9 +33,9 @@ class BudgetMethods:
         """Return whether `text` has at most `limit` ids.
 
         Only as much of `text` is read as the answer needs: a gigabyte is compared with 8,192 ids in less than a
-        millisecond. Unigram (t5) and DNA models and the reference engine know no certain split points and read the
-        whole text, as does every model for one word of more than a megabyte whose number of bytes does not decide.
-        BOS and EOS count with `add_special`. `ValueError` for a negative `limit`.
+        millisecond. Unigram (t5) and DNA models and the reference engine can split a text only at special tokens.
+        After a megabyte that cannot be split, such as a single word, the rest of the text is read at once, unless its
+        number of bytes decides. BOS and EOS count with `add_special`. `ValueError` for a negative `limit`.
 
         >>> tok.fits("Hello world", 2)
         True
@@ -83,7 +84,13 @@ class BudgetMethods:
         if limit < 0:
             raise ValueError("the limit is less than the number of tokens that are added to every text")
         if isinstance(text, str):
-            return longest_part(tokenizer, text, limit, side, marker, at, parse_special)
+            try:
+                kept = longest_part(tokenizer, text, limit, side, marker, at, parse_special)
+                kept.encode()  # longest_part takes some surrogates for undecodable bytes
+            except UnicodeEncodeError:
+                first = next(at for at, char in enumerate(text) if "\ud800" <= char <= "\udfff")
+                raise lone_surrogate(text, first) from None
+            return kept
         source = bytes(text).decode("utf-8", "surrogateescape")
         cut = longest_part(tokenizer, source, limit, side, marker, at, parse_special)
         return cut.encode("utf-8", "surrogateescape")

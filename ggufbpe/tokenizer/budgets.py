@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING
 
+from .._util.utf8 import lone_surrogate
 from .chunking import chunks_of_stream
 from .engine import Text
 
@@ -73,7 +74,10 @@ class TextStream:
     """A text in memory, read as a binary stream of UTF-8 without a copy of all of it."""
 
     def __init__(self, text: Text) -> None:
-        self._text = text if isinstance(text, (str, bytes)) else memoryview(text).cast("B")
+        if not isinstance(text, (str, bytes)):
+            view = memoryview(text)
+            text = view.cast("B") if view.c_contiguous else view.tobytes()
+        self._text = text
         self._at = 0
 
     @property
@@ -83,6 +87,12 @@ class TextStream:
 
     def read(self, size: int) -> bytes:
         """Return the next `size` characters or bytes; less only at the end."""
-        part = self._text[self._at : self._at + size]
+        start, part = self._at, self._text[self._at : self._at + size]
         self._at += len(part)
-        return part.encode() if isinstance(part, str) else bytes(part)
+        if not isinstance(part, str):
+            return bytes(part)
+        try:
+            return part.encode()
+        except UnicodeEncodeError as error:
+            assert isinstance(self._text, str)
+            raise lone_surrogate(self._text, start + error.start) from None

@@ -59,6 +59,23 @@ def test_the_longest_token_decides_about_an_endless_word() -> None:
     assert tok.count(b"a" * 1_500_000, limit=10**7) == tok.count("a" * 1_500_000)
 
 
+@pytest.mark.parametrize("engine", ["auto", "reference"])
+def test_a_long_text_with_a_lone_surrogate_is_refused_like_a_short_one(engine: Any) -> None:
+    tok = Tokenizer(tokenizer_of_kind("gpt-2").vocabulary, engine)
+    for size in (3, 30_000):
+        with pytest.raises(ValueError, match=rf"lone surrogate, U\+D800, at character {size}"):
+            tok.fits("a" * size + "\ud800 b", 10**6)
+
+
+@pytest.mark.parametrize("size", [10, 100_000])
+def test_memory_that_is_not_contiguous(size: int) -> None:
+    tok = tokenizer_of_kind("gpt-2")
+    text = b"a b " * size
+    count = tok.count(text[::3], add_special=False)
+    every_third = memoryview(text)[::3]
+    assert [tok.fits(every_third, count - 1), tok.fits(every_third, count)] == [False, True]
+
+
 def test_what_is_no_budget() -> None:
     tok = tokenizer_of_kind("gpt-2")
     for call in (tok.fits, lambda text, limit: tok.count(text, limit=limit), tok.truncate):
@@ -120,7 +137,7 @@ def test_bos_counts_if_asked_for() -> None:
 
 @pytest.mark.parametrize("kind", ["gpt-2", "spm"])
 def test_words_behind_a_very_long_one_count(kind: str) -> None:
-    """The long word is a block of more than a megabyte that ends at a cut: it is not the last one."""
+    """The long word is a chunk of more than a megabyte that ends at a place: it is not the last one."""
     tok = tokenizer_of_kind(kind)
     text = "a" * 1_100_000 + " hello" * 50_000
     count = tok.count(text, add_special=False)

@@ -30,6 +30,16 @@ def test_undecodable_bytes_are_surrogates_in_the_longest_part() -> None:
         assert tok.truncate(b"\xff one two three", limit) == found.encode("utf-8", "surrogateescape")
 
 
+@pytest.mark.parametrize("code_point", [0xD800, 0xDCFF])
+def test_a_lone_surrogate_in_what_is_kept_of_a_long_text(code_point: int) -> None:
+    tok = tokenizer_of_kind("gpt-2")
+    text = "b " * 9000 + chr(code_point) + "b"
+    for side in ("left", "middle"):
+        with pytest.raises(ValueError, match=rf"lone surrogate, U\+{code_point:X}, at character 18000"):
+            tok.truncate(text, 9, side=side)  # type: ignore[arg-type]
+    assert tok.fits(tok.truncate(text, 9), 9)  # so far it is not read
+
+
 @pytest.mark.parametrize("side", ["right", "left", "middle"])
 @pytest.mark.parametrize("kind", ["gpt-2", "spm", "wpm", "rwkv"])
 def test_long_texts(kind: str, side: str) -> None:
