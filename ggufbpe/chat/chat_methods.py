@@ -236,7 +236,7 @@ class ChatMethods:
     def count_chat(
         self,
         messages: Sequence[Mapping[str, Any]],
-        mmproj: Mmproj | str | os.PathLike[str],
+        mmproj: Mmproj | str | os.PathLike[str] | None = None,
         *,
         media_path: str | os.PathLike[str] | None = None,
         tools: Sequence[Mapping[str, Any]] | None = None,
@@ -249,9 +249,9 @@ class ChatMethods:
         chat_template_kwargs: Mapping[str, Any] | None = None,
         **read_by_template: Any,
     ) -> ChatCount:
-        """Return the number of tokens of a chat with images or audio, as llama-server counts it with this projector.
+        """Return the number of tokens of a chat as llama-server counts it, with `mmproj` also of images and audio.
 
-        `mmproj` is the projector's file, or what `Mmproj.from_file` read of it. Images are parts of type "image_url",
+        `mmproj` is a projector's file, or what `Mmproj.from_file` read of it. Images are parts of type "image_url",
         recordings of type "input_audio", with a data URL, or with "file://" and a path below the folder `media_path`;
         only the headers of the files are read, so a file that is damaged behind its header is counted. The other
         arguments are those of `apply_chat_template`. The result has `count`, the `prompt`, and the tokens of each of
@@ -260,19 +260,27 @@ class ChatMethods:
         Raises `ChatError` for what llama-server refuses, and for video, addresses of the web, and images other than
         PNG, JPEG, GIF, BMP and WebP; `GGUFError` for a projector that is not counted. Warns as `apply_chat_template`.
 
+        >>> tok.count_chat([{"role": "user", "content": "Hi"}]).count
+        28
         >>> tok.count_chat(messages, "mmproj.gguf").count                # doctest: +SKIP
         """
         with IMPORT_LOCK:
             from .chats import body_from_arguments
             from .known_templates import read_if_path
-            from .media.chat_media import count_with_media
+            from .media.chat_media import ChatCount, count_with_media
+        if mmproj is None and media_path is not None:
+            raise ValueError("media_path is for images and audio: give mmproj")
         chat_template = read_if_path(chat_template)
         own = self._template_arguments("count_chat", chat_template_kwargs, read_by_template, chat_template)
         body = body_from_arguments(
             messages, tools, tool_choice, add_generation_prompt, continue_final_message, reasoning_effort, own
         )
         self._warn_of_template(chat_template, body)
-        return count_with_media(cast("PromptTokenizer", self), body, mmproj, media_path, chat_template, now)
+        tokenizer = cast("PromptTokenizer", self)
+        if mmproj is None:
+            prompt = self.chats.prompt(body, chat_template, now)
+            return ChatCount(prompt, len(tokenizer.encode(prompt)), ())
+        return count_with_media(tokenizer, body, mmproj, media_path, chat_template, now)
 
     def _template_arguments(
         self,

@@ -67,6 +67,17 @@ def test_a_name_that_no_template_reads(chatting: Chatting) -> None:
             chatting.apply_chat_template([USER], **{name: True})
 
 
+def test_a_chat_without_images_is_counted_without_a_projector(chatting: Chatting) -> None:
+    ids = chatting.apply_chat_template([USER], colour="red")
+    found = chatting.count_chat([USER], colour="red")
+    assert (found.count, found.prompt, found.images, found.audio) == (len(ids), b"hired", (), ())
+    picture = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]}
+    with pytest.raises(ChatError, match=r"image input is not supported .* provide the mmproj"):
+        chatting.count_chat([picture])
+    with pytest.raises(ValueError, match="media_path is for images and audio: give mmproj"):
+        chatting.count_chat([USER], media_path=".")
+
+
 def test_tools_that_the_template_does_not_show(chatting: Chatting) -> None:
     tools = [{"type": "function", "function": {"name": "f"}}]
     with pytest.warns(GGUFWarning, match="the chat template does not show the tools") as caught:
