@@ -8,6 +8,7 @@ above U+10FFFF; such a sequence counts as undecodable here.
 from __future__ import annotations
 
 import codecs
+import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -76,13 +77,18 @@ def original_bytes(text: str) -> bytes:
 
     Lone surrogates of any other kind are characters of the text itself, of three bytes.
 
-    >>> original_bytes("a\udcff"), original_bytes("a\ud800")
-    (b'a\xff', b'a\xed\xa0\x80')
+    >>> original_bytes("a\udcff"), original_bytes("\udcff\ud800")
+    (b'a\xff', b'\xff\xed\xa0\x80')
     """
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        return text.encode("utf-8", "surrogatepass")
+        data = text.encode("utf-8", "surrogatepass")
+        return re.sub(rb"\xed[\xb2\xb3].", _escaped_byte, data, flags=re.DOTALL)
+
+
+def _escaped_byte(surrogate: re.Match[bytes]) -> bytes:
+    return surrogate[0].decode("utf-8", "surrogatepass").encode("utf-8", "surrogateescape")
 
 
 def is_utf8(data: bytes) -> bool:

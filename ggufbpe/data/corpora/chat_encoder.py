@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..._util.utf8 import original_bytes
 from ...chat.assistant_mask import AssistantSpans, WrittenSpan, assistant_mask
 from ...chat.token_origins import chat_tokens
 from ...models.vocabulary import CONTROL
@@ -19,7 +20,6 @@ from .chat_records import ChatRecord
 from .document_notes import Note
 from .documents import Document
 from .marked_ids import with_marks
-from .records import utf8
 
 if TYPE_CHECKING:
     from ...chat.origins import PromptInParts
@@ -82,10 +82,10 @@ class ChatEncoder:
         if any(message.get("tool_calls") for message in messages) and not chats.shows_tool_calls(template):
             notes |= Note.TOOL_CALLS_NOT_SHOWN
         reasoning = (message.get("reasoning_content") for message in messages)
-        if not all(utf8(text.strip()) in prompt for text in reasoning if isinstance(text, str)):
+        if not all(original_bytes(text.strip()) in prompt for text in reasoning if isinstance(text, str)):
             notes |= Note.REASONING_NOT_SHOWN
         if found := [text for text in _texts(chat.body) if self._markers.are_in(text)]:
-            is_injected = any(len(text) > _LONG and utf8(text.strip()) in prompt for text in found)
+            is_injected = any(len(text) > _LONG and original_bytes(text.strip()) in prompt for text in found)
             if (
                 not is_injected
             ):  # the template leaves them out or changes them, or itself writes such a short text

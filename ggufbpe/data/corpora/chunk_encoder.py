@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..._util.errors import ChatError, printable
 from ..._util.extras import imported
-from ..._util.utf8 import is_utf8
+from ..._util.utf8 import is_utf8, original_bytes
 from ...models.tokenizer_model import NO_TOKEN
 from ...tokenizer import Tokenizer
 from ...tokenizer.chunking import chunks_of_stream
@@ -24,7 +24,7 @@ from .document_notes import Note
 from .documents import Document, Options, may_lack_tokens
 from .long_lines import LONG_LINE, text_of_long_line
 from .marked_ids import ENDS, IS_WRITTEN, ended
-from .records import CorpusError, begins_as_utf8, fields_of, record_of, text_bytes, utf8
+from .records import CorpusError, begins_as_utf8, fields_of, json_text, record_of, text_bytes
 from .storage import Input
 
 if TYPE_CHECKING:
@@ -190,10 +190,10 @@ class ChunkEncoder:
     def _slowly(self, line: bytes) -> Any:
         if not line.removeprefix(BOM_UTF8).strip():
             return None
-        text = line.decode("utf-8", "surrogateescape")
+        text = json_text(line)
         try:
             if not self._document.is_chat:
-                return utf8(record_of(text, self._document.text_column, "text_column").text)
+                return original_bytes(record_of(text, self._document.text_column, "text_column").text)
             return self._document.chat(fields_of(text))
         except ValueError as error:
             return error

@@ -13,7 +13,8 @@ import uuid
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .records import fields_of, utf8
+from ..._util.utf8 import original_bytes
+from .records import fields_of, json_text
 
 LONG_LINE = 1 << 24  # bytes; it is worth it from here on
 _LONG = 1 << 20  # bytes of a string
@@ -38,20 +39,20 @@ def fields_of_long_line(line: bytes, columns: Sequence[str]) -> list[Any] | None
         at = end
     parts.append(line[at:])
     try:
-        fields = fields_of(b"".join(parts).decode("utf-8", "surrogateescape"))
+        fields = fields_of(json_text(b"".join(parts)))
         values = [fields.get(column) for column in columns]
         if any(isinstance(value, (list, dict)) for value in values):
             return None
         found: list[Any] = []
         for value in values:
             if isinstance(value, str) and value.startswith(mark):
-                found.append(_unescaped(line, spans[int(value[len(mark) :])]))
+                found.append(_unescaped(line, *spans[int(value[len(mark) :])]))
             else:
-                found.append(utf8(value) if isinstance(value, str) else value)
+                found.append(original_bytes(value) if isinstance(value, str) else value)
         wanted = {value for value in values if isinstance(value, str)}
         for number, span in spans.items():
             if f"{mark} {number}" not in wanted:
-                _unescaped(line, span)  # or it is no JSON
+                _unescaped(line, *span)  # or it is no JSON
         return found
     except ValueError:
         return None
@@ -85,19 +86,12 @@ def _backslashes(line: bytes, end: int, begin: int) -> int:
     return count
 
 
-def _unescaped(line: bytes, span: tuple[int, int]) -> bytes:
-    try:
-        return _in_pieces(line, *span, "surrogateescape")
-    except UnicodeEncodeError:
-        return _in_pieces(line, *span, "surrogatepass")  # as `utf8` does
-
-
-def _in_pieces(line: bytes, begin: int, end: int, errors: str) -> bytes:
+def _unescaped(line: bytes, begin: int, end: int) -> bytes:
     text = io.BytesIO()
     while begin < end:
         stop = _cut(line, begin, min(begin + _PIECE, end)) if begin + _PIECE < end else end
-        piece = line[begin:stop].decode("utf-8", "surrogateescape")
-        text.write(json.loads(f'"{piece}"').encode("utf-8", errors))
+        piece = json_text(line[begin:stop])
+        text.write(original_bytes(json.loads(f'"{piece}"')))
         begin = stop
     return text.getvalue()
 

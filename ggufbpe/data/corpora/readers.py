@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from ..._util.errors import printable
+from ..._util.utf8 import original_bytes
 from .records import (
     DEFAULT_FIELD,
     CorpusError,
@@ -16,9 +17,9 @@ from .records import (
     is_binary_table,
     is_json,
     is_table,
+    json_text,
     lines,
     record_of,
-    utf8,
 )
 from .table_rows import Row, table_rows
 
@@ -50,8 +51,8 @@ def records(
             text, *others = fields
             if isinstance(text, bytes):
                 return text, dict(zip(columns[1:], map(_as_text, others)))
-        record = record_of(line.decode("utf-8", "surrogateescape"), field)
-        return utf8(record.text), record.fields
+        record = record_of(json_text(line), field)
+        return original_bytes(record.text), record.fields
 
     yield from read_lines(stream, name, report, read)
 
@@ -89,9 +90,7 @@ def read_chat_records(
     A file that is named neither as a table nor as JSON is read as JSON lines.
     """
     if not (is_table(name) or is_json(name)):
-        return read_lines(
-            stream, name, report, lambda line: read(fields_of(line.decode("utf-8", "surrogateescape")))
-        )
+        return read_lines(stream, name, report, lambda line: read(fields_of(json_text(line))))
     from .chat_records import COLUMNS
 
     columns = [*COLUMNS, *([] if also is None else [also])]
@@ -131,7 +130,8 @@ def _of_table(
         text, *others = row
         if not isinstance(text, (str, bytes)):
             raise ValueError(f"the column {printable(column)} has no text")
-        return text if isinstance(text, bytes) else utf8(text), dict(zip(columns[1:], map(_as_text, others)))
+        data = text if isinstance(text, bytes) else original_bytes(text)
+        return data, dict(zip(columns[1:], map(_as_text, others)))
 
     return _read_each(enumerate(rows, 1), read, name, "row", report)
 

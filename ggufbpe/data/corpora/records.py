@@ -16,7 +16,7 @@ from typing import IO, Any, NamedTuple
 
 from ..._util.errors import printable
 from ..._util.extras import NotInstalledError, imported
-from ..._util.utf8 import is_utf8
+from ..._util.utf8 import is_utf8, original_bytes
 
 _BLOCK = 1 << 20
 _PART = 1 << 17  # bytes that are decompressed at a time, at most
@@ -27,6 +27,8 @@ _UNREAD = (".bz2", ".xz", ".zip", ".7z", ".lz4", ".br")
 _BYTE_ORDER_MARK = "\ufeff"
 _UTF_16 = ("\udcff\udcfe", "\udcfe\udcff")  # its byte order marks, by the error handler surrogateescape
 DEFAULT_FIELD = "text"  # of JSON lines
+_ESCAPED_BYTE = re.compile(rb"\\u[dD][cC][89a-fA-F]")  # perhaps the second of a pair
+_ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]|u([dD][cC][89a-fA-F][0-9a-fA-F])|.)", re.DOTALL)
 _HEAD = 1 << 12  # bytes of a text that are looked at
 _MOST_NAMED = 5  # fields, in a message
 
@@ -257,6 +259,23 @@ class Record(NamedTuple):
     fields: dict[str, Any]
 
 
+def json_text(line: bytes) -> str:
+    r"""A line of JSON as a `str`, of which `original_bytes` gives the bytes that are not UTF-8 as they were.
+
+    Escapes of lone surrogates that stand for such bytes are written as bytes, so that they keep their meaning.
+
+    >>> original_bytes(json.loads(json_text(b'"\xff \\udcff \\ud83d\\udcff"')))
+    b'\xff \xed\xb3\xbf \xf0\x9f\x93\xbf'
+    """
+    if _ESCAPED_BYTE.search(line):
+        line = _ESCAPE.sub(_lone_surrogate, line)
+    return line.decode("utf-8", "surrogateescape")
+
+
+def _lone_surrogate(escape: re.Match[bytes]) -> bytes:
+    return chr(int(escape[1], 16)).encode("utf-8", "surrogatepass") if escape[1] else escape[0]
+
+
 def fields_of(line: str) -> dict[str, Any]:
     """The fields of a line of JSON lines. `ValueError` says what is wrong with it."""
     import json  # here, so that commands that read no JSON start faster
@@ -313,18 +332,10 @@ def _why_no_text(fields: dict[str, Any], name: str, argument: str) -> str:
     return f"there is no field {printable(name)}; {argument}=NAME names another ({there})"
 
 
-def utf8(text: str) -> bytes:
-    """The bytes of a text, including lone surrogates, which JSON can have, and undecodable bytes (surrogateescape)."""
-    try:
-        return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "surrogatepass")
-
-
 def text_bytes(value: object, column: str) -> bytes:
     """The bytes of the text in a column. `ValueError` if it is something else: `bytes` would make NULs of a number."""
     if isinstance(value, str):
-        return utf8(value)
+        return original_bytes(value)
     if isinstance(value, (bytes, memoryview)):
         return bytes(value)
     raise ValueError(f"the column {printable(column)} has no text but {type(value).__name__}")

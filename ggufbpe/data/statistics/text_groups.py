@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..._util.progress import OnProgress, Progress
+from ..._util.utf8 import original_bytes
 from ...tokenizer.chunking import CHUNK_BYTES, LONG_TEXT
 from ..corpora.corpus_files import files_of, open_file
 from ..corpora.readers import has_records, read_chat_records, records
@@ -26,7 +27,6 @@ from ..corpora.records import (
     has_json_lines,
     is_json,
     is_table,
-    utf8,
     without_compression,
 )
 
@@ -117,7 +117,7 @@ def _sources(corpus: object, reading: Reading) -> Iterator[_Source]:
     for number, item in enumerate(corpus, 1):
         if isinstance(item, str):
             name = f"text {number}"
-            yield _Source(name, _group(name, None, reading), partial(io.BytesIO, utf8(item)))
+            yield _Source(name, _group(name, None, reading), partial(io.BytesIO, original_bytes(item)))
         elif isinstance(item, os.PathLike):
             for path, size, root, _ in files_of(
                 [os.fsdecode(item)],

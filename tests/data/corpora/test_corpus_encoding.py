@@ -311,9 +311,11 @@ def test_chats_are_put_into_the_template(tmp_path: Path, tok: Tokenizer) -> None
 def test_bytes_that_are_not_utf8_and_lone_surrogates_are_as_elsewhere(tmp_path: Path, tok: Tokenizer) -> None:
     (tmp_path / "a.jsonl").write_bytes(
         b'{"text": "\\ud800 a"}\n{"text": "\xff b"}\n{"text": "c", "x": NaN}\n'
+        b'{"text": "\xff\\ud800"}\n{"text": "\\udcff\\ud83d\\udcff"}\n{"text": "\xff\\udcff\\\\udcff"}\n'
     )
     found = rows(encode_corpus(tmp_path / "a.jsonl", tok, tmp_path / "out"))
     texts = [b"\xed\xa0\x80 a", b"\xff b", b"c"]
+    texts += [b"\xff\xed\xa0\x80", b"\xed\xb3\xbf\xf0\x9f\x93\xbf", b"\xff\xed\xb3\xbf\\udcff"]
     assert found == [[*tok.encode(text, add_special=False), EOS] for text in texts]
 
 
