@@ -1,7 +1,7 @@
 """Tells whether a text has at most so many tokens, reading no more of it than that takes.
 
-A text may be split where no text further away changes an id (chunking.py), so the counts of its chunks add up, and the
-rest need not be read once they exceed the limit.
+A text may be split where no text further away changes an id (split_points.py), so the counts of its chunks add up,
+and the rest need not be read once they exceed the limit.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def count_up_to(
 def _count_of_rest(
     tokenizer: Tokenizer, chunk: bytes, stream: TextStream, limit: int, parse_special: bool, continues: bool
 ) -> int:
-    """Return the count of a chunk and of everything after it, or a bound below it that exceeds `limit`."""
+    """Return the count of a chunk and of everything after it, or a lower bound that exceeds `limit`."""
     longest = tokenizer._longest_piece
     if longest and (least := ceil((len(chunk) + stream.rest) / longest)) > limit:
         return least

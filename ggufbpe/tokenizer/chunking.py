@@ -1,9 +1,9 @@
-"""Divides a text that comes bit by bit into chunks whose ids, joined, are those of the whole text.
+"""Divides a text that arrives piece by piece into chunks whose ids, joined, are those of the whole text.
 
-split_points.py says where a text can be split. A text without such a place (a gigabyte of one letter) is one chunk. In
-the reference engine, only special tokens are places; so they are for a DNA model, whose k-mers are counted from the
-beginning of a sequence, and for UGM, whose sums of scores from the beginning decide once they are so large that they
-are rounded.
+split_points.py says where a text can be split. A text without such a place (a gigabyte of one letter) is one chunk.
+Special tokens are the only places for the reference engine, for DNA models, whose k-mers are counted from the beginning
+of a sequence, and for UGM, whose scores are summed from the beginning of the text: large sums are rounded, and that can
+decide which path is best.
 
     stream -> chunks_of_stream -+
                                 +-> stable_chunks -> chunks -> ids_of_chunks
@@ -30,15 +30,15 @@ _MOST_READ = 1 << 17  # bytes of a stream at once, unless a chunk has more
 def stable_chunks(
     pieces: Iterable[bytes], places: Places, *, between_words: bool = False, most: float = inf
 ) -> Iterator[bytes]:
-    """Yield the text of `pieces` in chunks, each as soon as no later piece can change the ids of what it has.
+    """Yield the text of `pieces` in chunks, each as soon as no later piece can change its ids.
 
-    Each piece is searched from its end backwards, and no part of the text twice. The text ends where more than `most`
-    bytes have no place; they are the last chunk then. `between_words` as in `Places.last`.
+    Each piece is searched from its end backwards, and no part of the text twice. If more than `most` bytes have no
+    place, they are the last chunk, and no further piece is read. `Places.last` describes `between_words`.
     """
     reach = places.reach
-    before = bytearray()  # what has no place, from the last one on
-    rest = b""  # what follows it
-    searched = 0  # how much of `rest` has no place, or only places that were passed over
+    before = bytearray()  # text since the last place that no search needs again
+    rest = b""  # the text behind it
+    searched = 0  # how much of `rest` has no place, or only such as are not used: one near the end was
     for piece in pieces:
         rest += piece
         end = len(rest) - reach
@@ -74,9 +74,10 @@ def chunks_of_stream(
 ) -> Iterator[bytes]:
     """Yield the text of a binary stream in chunks of about `size` bytes; none for an empty one.
 
-    No id of any of the `tokenizers` changes; with `between_words`, no word of `pre_tokenize` either. `continues` says
-    that all chunks but the first will be encoded with it; otherwise, models without patterns have chunks only at
-    special tokens. `most` as in `stable_chunks`. `TypeError` for a stream of str.
+    No id of any of the `tokenizers` changes. With `between_words`, no word of `Tokenizer.pre_tokenize` is divided.
+    Set `continues` if all chunks but the first are to be encoded with `continues=True`; otherwise, a text of models
+    without patterns is divided only at special tokens. `stable_chunks` describes `most`. `TypeError` for a stream of
+    str.
 
     >>> import io
     >>> list(chunks_of_stream(io.BytesIO(b"Hello worlds, Hello worlds, Hello"), [tok], size=16))
@@ -115,7 +116,7 @@ def ids_of_chunks(tokenizer: Tokenizer, chunks: Iterable[bytes], parse_special: 
 
 
 def read(stream: Any, size: int) -> bytes:
-    """`size` bytes, fewer only at the end: pipes and decompressors may give less at a time."""
+    """Return `size` bytes of a stream, fewer only at its end: pipes and decompressors may give less at a time."""
     parts: list[bytes] = []
     while size > 0 and (part := stream.read(size)):
         if isinstance(part, str):
@@ -126,7 +127,7 @@ def read(stream: Any, size: int) -> bytes:
 
 
 def read_all(stream: Any) -> bytes:
-    """What a binary stream has, all of it; `TypeError` for a stream of str."""
+    """Return all bytes of a binary stream; `TypeError` for a stream of str."""
     return b"".join(iter(lambda: read(stream, LONG_TEXT), b""))
 
 

@@ -26,7 +26,7 @@ _FIRST_STEP = 48  # bytes; how far before the wanted end a place is looked for f
 class Places:
     """Places where texts can be split: those of one tokenizer, or those that several have in common.
 
-    `around` is how many bytes on either side of a place decide for `next`; `reach` is the same for `last`.
+    `around` is how many bytes on either side of a place `next` looks at, and `reach` is the same of `last`.
     """
 
     around: int
@@ -39,7 +39,7 @@ class Places:
     def special_tokens(self, text: bytes, start: int, end: int) -> list[int]:
         """Return the places after `start` and up to `end` where a special token certainly begins.
 
-        `text` as for `last`.
+        `text` must have as many bytes before `start` and after `end` as `last` needs.
         """
         raise NotImplementedError
 
@@ -53,9 +53,8 @@ class Places:
         while above > start + 1:
             first = max(above - step, start + 1)
             begin = max(first - self.reach, 0)
-            at = begin + self.next(
-                text[begin : above + self.around], first - begin
-            )  # no byte is searched twice
+            window = text[begin : above + self.around]  # so that no byte is searched twice
+            at = begin + self.next(window, first - begin)
             if at < above:
                 return at
             above, step = first, 4 * step
@@ -69,7 +68,7 @@ def places_of(tokenizers: Iterable[Tokenizer], parse_special: bool, continues: b
 
 
 class CommonPlaces(Places):
-    """Where the texts of several tokenizers can be split alike."""
+    """Places that several tokenizers have in common."""
 
     def __init__(self, several: Sequence[Places]) -> None:
         self._several = several
@@ -94,7 +93,7 @@ class SplitPoints(Places):
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, parse_special: bool, continues: bool) -> SplitPoints:
-        """Return the places of a tokenizer, which are made once: the special tokens are read for them."""
+        """Return the places of a tokenizer. They are made once, since making them reads all special tokens."""
         known = tokenizer._split_points
         key = parse_special, continues
         if key not in known:

@@ -3,9 +3,9 @@
     counts at certain places, from both ends -> a bound for each part -> the few parts near it, counted one by one
 
 A certain place is one where no text further away changes an id (split_points.py). What stands between the beginning and
-such a place, or between a place and the end, has one count whatever is cut out elsewhere, so the sum of both is a bound
-below the count of each part that keeps them. The longest part is the first that fits, from the longest downwards, where
-the bound does not forbid it.
+such a place, or between a place and the end, has one count whatever is cut out elsewhere, so the sum of both is a lower
+bound on the count of each part that keeps them. The longest part is the first that fits, from the longest downwards,
+where the bound does not forbid it.
 """
 
 from __future__ import annotations
