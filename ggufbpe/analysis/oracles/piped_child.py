@@ -5,8 +5,7 @@ from __future__ import annotations
 import subprocess
 import threading
 from contextlib import suppress
-from queue import Empty, SimpleQueue
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 
 class Crash(NamedTuple):
@@ -25,46 +24,47 @@ class PipedChild:
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         """`process` has pipes as its standard input and output."""
         self._process = process
-        self._answers: SimpleQueue[bytes | None] = SimpleQueue()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
 
     def ask(self, message: bytes, seconds: float) -> bytes | Crash:
         """Return the answer to a message; a `Crash` if there is none in that time, after which the process is gone."""
-        stdin = self._process.stdin
-        assert stdin is not None
+        late = threading.Event()
+
+        def end_late() -> None:
+            late.set()
+            self._process.kill()
+
+        timer = threading.Timer(seconds, end_late)  # of writing, too: a process that hangs reads nothing
+        timer.start()
         try:
-            stdin.write(len(message).to_bytes(8, "little") + message)
-            stdin.flush()
-            answer = self._answers.get(timeout=seconds)
-        except BrokenPipeError:
-            answer = None
-        except Empty:
+            return self._answer(message)
+        except (EOFError, BrokenPipeError):
+            status = self._process.wait()
             self.end()
-            return Crash(None)
-        if answer is not None:
-            return answer
-        status = self._process.wait()
-        self.end()
-        return Crash(status)
+            return Crash(None if late.is_set() else status)
+        finally:
+            timer.cancel()
+
+    def _answer(self, message: bytes) -> bytes:
+        """Write a message and read its answer, however long that takes."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        stdin.write(len(message).to_bytes(8, "little") + message)
+        stdin.flush()
+        return _read(stdout, int.from_bytes(_read(stdout, 8), "little"))
 
     def end(self) -> None:
         """End the process."""
         self._process.kill()
         self._process.wait()
-        self._reader.join()
         for stream in (self._process.stdin, self._process.stdout):
             with suppress(OSError):
                 if stream is not None:
                     stream.close()
 
-    def _read(self) -> None:
-        """Put the answers into the queue, and None where they end, be it within one."""
-        stdout = self._process.stdout
-        assert stdout is not None
-        while len(head := stdout.read(8)) == 8:
-            answer = stdout.read(size := int.from_bytes(head, "little"))
-            if len(answer) < size:
-                break
-            self._answers.put(answer)
-        self._answers.put(None)
+
+def _read(stream: IO[bytes], size: int) -> bytes:
+    data = stream.read(size)
+    if len(data) < size:
+        raise EOFError
+    return data

@@ -1,9 +1,10 @@
-"""A child process that is asked through its pipes: its answers, its end within one, and one that never comes."""
+"""A child process that is asked through its pipes: answers, an end within one, and questions that it never reads."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -43,6 +44,18 @@ def test_a_message_has_one_answer(message: bytes, seconds: float, answer: bytes 
         assert (process.poll() is None) is isinstance(answer, bytes)
     finally:
         child.end()
+
+
+@pytest.mark.parametrize(
+    "code", ["import time; time.sleep(20)", "import os, time; os.close(1); time.sleep(20)"]
+)
+@pytest.mark.parametrize("size", [1, 1 << 20])  # more than a pipe holds
+def test_a_child_that_neither_reads_nor_ends_is_ended(code: str, size: int) -> None:
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    started = time.monotonic()
+    assert PipedChild(process).ask(b"x" * size, 0.3) == Crash(None)
+    assert time.monotonic() - started < 15
+    assert process.poll() is not None
 
 
 def test_a_crash_says_why_there_is_no_answer() -> None:
