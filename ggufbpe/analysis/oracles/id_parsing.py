@@ -24,11 +24,12 @@ def parse_ids(data: bytes) -> list[list[int]]:
     ([[9906, 1917]], [[9906, 1917]], [[9906, 1917]])
     """
     data = data.removeprefix(b"\xef\xbb\xbf").rstrip()
-    if data.lstrip().startswith(b"{'"):  # as Python prints it
+    begin = data.lstrip()
+    if begin.startswith(b"{'"):  # as Python prints it
         data = data.replace(b"'", b'"')
-    if data.lstrip()[:1] in (b"[", b"{"):
-        return _lists_in_json(data)
-    if _LISTED.match(data):
+    if begin[:1] in (b"[", b"{"):
+        return _lists_in_json(data)  # with the empty lines before it, as errors tell numbers of lines
+    if _LISTED.match(begin):
         return [[int(number) for number in _LISTED.findall(data)]]
     words = data.replace(b",", b" ").split()
     for word in words:

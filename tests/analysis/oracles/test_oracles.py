@@ -313,6 +313,7 @@ RECORDED = {
     "ggufbpe tokenize --json": (b'[\n{"id": 1, "piece": "a", "start": 0, "end": 1}\n]', [[1]]),
     "a list a line": (b"[1, 2]\n[3]\n", [[1, 2], [3]]),
     "llama-tokenize": (b" 15496 -> 'Hello'\n   995 -> ' world'\n", [[15496, 995]]),
+    "llama-tokenize after an empty line": (b"\n 15496 -> 'Hello'\n", [[15496]]),
     "a token with a line break": (b"   198 -> '\n'\n     0 -> '!'\n", [[198, 0]]),
     "a byte order mark": (b"\xef\xbb\xbf[1]", [[1]]),
     "nothing": (b"", [[]]),
