@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -35,11 +36,12 @@ from random_chats import RandomChats
 from record_chats import VOCABULARY, read_chats
 from record_transformers import folder_for, model_with
 
+from ggufbpe import Tokenizer
 from ggufbpe.analysis.oracles.chat_answers import ChatAnswer, Prompt, Refused
 from ggufbpe.analysis.oracles.oracle import Failure
 from ggufbpe.analysis.oracles.transformers_oracle import TransformersOracle
 from ggufbpe.analysis.verify.as_transformers import AsTransformers, is_same_answer
-from ggufbpe.analysis.verify.chat_topics import topics, without, without_all
+from ggufbpe.analysis.verify.chat_topics import Two, topics, without, without_all
 
 SECONDS = 300.0
 SHOWN = 20
@@ -54,21 +56,33 @@ class Result:
 
 
 class Comparison:
-    """llama-server and transformers with one template, and what is said about them."""
+    """llama-server and transformers with the template of a model, and what is said about them."""
 
     def __init__(
-        self, name: str, server: ChatServer, sides: AsTransformers, result: Result, every: int = 1
+        self,
+        name: str,
+        server: ChatServer,
+        tokenizer: Tokenizer,
+        oracle: TransformersOracle,
+        result: Result,
+        every: int = 1,
     ) -> None:
         """The parts that differ are named for chats whose number is a multiple of `every`."""
         self._every = every
-        self._name, self._server, self._sides, self._result = name, server, sides, result
+        self._name, self._server, self._result = name, server, result
+        self._tokenizer, self._oracle = tokenizer, oracle
         self._now: datetime | None = None
+
+    @property
+    def _engines(self) -> Two:
+        """Both, at the time at which llama-server answered."""
+        return AsTransformers(self._tokenizer, self._oracle, now=self._now).engines
 
     def compare(self, chat: dict[str, Any], number: int) -> None:
         """Check what is said about one chat."""
         result = self._result
         real = self._by_server(chat)
-        engines = self._sides.at(self._now).engines
+        engines = self._engines
         ours, theirs = engines.one(chat), engines.other(chat)
         if any(isinstance(answer, Failure) for answer in (real, ours, theirs)):
             result.totals["no answer"] += 1
@@ -83,28 +97,28 @@ class Comparison:
         if number % self._every:
             return
         result.totals["explained"] += 1
-        named = topics(chat, self._sides.engines)
+        named = topics(chat, engines)
         key = " + ".join(topic.id for topic in named)
         result.by_topic[key] += 1
         result.templates[key].add(self._name)
         if named[0].id in ("other", "no_messages"):
             return
         smaller = without(chat, named)
-        one, other = self._by_server(smaller), self._sides.at(self._now).engines.other(smaller)
+        one = self._by_server(smaller)
+        engines = self._engines
+        other = engines.other(smaller)
         if isinstance(one, Failure) or isinstance(other, Failure):
             result.totals["no answer"] += 1
             return
         if not isinstance(one, Prompt) or not isinstance(other, Prompt):
             self._untrue(f"without {key}", number, chat)
             return
-        if without_all(one.text, named, self._sides.engines) != without_all(
-            other.text, named, self._sides.engines
-        ):
+        if without_all(one.text, named, engines) != without_all(other.text, named, engines):
             self._untrue(f"without {key}", number, chat)
 
-    def _by_server(self, chat: dict[str, Any]) -> ChatAnswer:
+    def _by_server(self, chat: Mapping[str, Any]) -> ChatAnswer:
         try:
-            answer, second = self._server.ask_at(chat)
+            answer, second = self._server.ask_at(dict(chat))
         except ServerGoneError:
             return Failure("crash", "llama-server ended")
         self._now = datetime.fromtimestamp(second, timezone.utc)
@@ -138,11 +152,8 @@ def run(job: tuple[list[tuple[str, int]], str, int]) -> Result:
                 if server.open(sources[name]) is not None:
                     result.totals["templates refused"] += 1
                     continue
-                sides = AsTransformers(model_with(sources[name]), oracle)
-                comparison, chats = (
-                    Comparison(name, server, sides, result, every),
-                    RandomChats(f"{seed}/{name}"),
-                )
+                comparison = Comparison(name, server, model_with(sources[name]), oracle, result, every)
+                chats = RandomChats(f"{seed}/{name}")
                 for number in range(count):
                     comparison.compare(chats.request(), number)
     return result

@@ -46,7 +46,8 @@ class AsTransformers:
         ends = tokenizer.chats.ends
         texts = {oracle.special_tokens.get(name, "").encode() for name in ("bos_token", "eos_token")}
         self._ends = frozenset({ends.bos, ends.eos, *texts} - {b""})
-        self._engines = Two(self._ours, self._of_file, self._ends)
+        # scripts/compare_transformers.py asks these, too
+        self.engines = Two(self._ours, self._of_file, self._ends)
         self._templates = Two(self._of_file, self._upstream, self._ends)
 
     @property
@@ -90,7 +91,7 @@ class AsTransformers:
 
     def other_engine(self, body: Body, ours: ChatAnswer, of_file: ChatAnswer) -> Cause:
         """That llama.cpp renders the file's template otherwise than transformers does."""
-        named = topics(body, self._engines)
+        named = topics(body, self.engines)
         what = "the template is rendered otherwise by llama.cpp than by transformers for "
         what += _apart(named, ours, of_file, ("llama.cpp", "transformers"))
         fix = "make the prompt with `ggufbpe chat`, with ggufbpe's apply_chat_template, or with llama-server"
