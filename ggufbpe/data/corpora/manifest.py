@@ -25,6 +25,9 @@ from .shard_names import UNFINISHED as UNFINISHED
 from .storage import Folder, Input
 
 VERSION = 1
+# What shards cannot be read without, and the totals of a finished run.
+_HEADER = {"format": str, "dtype": str, "tokenizer": dict, "settings": dict}
+_TOTALS = ("documents", "rows", "tokens", "bad_records")
 
 
 class Shard(NamedTuple):
@@ -88,8 +91,8 @@ def unfinished(folder: Folder) -> RunState | None:
     try:
         shards, following = [_shard(shard) for shard in content.pop("shards")], content.pop("next")
         return RunState(content, shards, CorpusPlace(**following["place"]), following["carry"])
-    except (KeyError, TypeError) as error:
-        raise CorpusError(f"{folder.name}/{UNFINISHED}: not what ggufbpe writes: {error!r}") from None
+    except (KeyError, TypeError):
+        raise damaged(folder, UNFINISHED) from None
 
 
 def finish(folder: Folder, state: RunState, tail: Tail) -> dict[str, Any]:
@@ -133,10 +136,12 @@ def read_manifest(folder: Folder) -> tuple[dict[str, Any], list[Shard]]:
         raise CorpusError(
             f"{folder.name}: no shards that ggufbpe encode wrote: there is no {MANIFEST}"
         ) from None
+    if not all(isinstance(content.get(name), int) for name in _TOTALS):
+        raise damaged(folder, MANIFEST)
     try:
         return content, [_shard(shard) for shard in content["shards"]]
-    except (KeyError, TypeError) as error:
-        raise CorpusError(f"{folder.name}/{MANIFEST}: not what ggufbpe writes: {error!r}") from None
+    except (KeyError, TypeError):
+        raise damaged(folder, MANIFEST) from None
 
 
 def begin_run(folder: Folder, state: RunState, inputs: Iterable[Input]) -> None:
@@ -160,8 +165,11 @@ def _lines_of(inputs: Iterable[Input]) -> bytes:
 
 
 def read_inputs(folder: Folder) -> list[Input]:
-    """The inputs as they were."""
-    return [Input(**json.loads(line)) for line in folder.read(INPUTS).splitlines()]
+    """The inputs as they were. `CorpusError` for a list that `begin_run` did not write."""
+    try:
+        return [Input(**json.loads(line)) for line in folder.read(INPUTS).splitlines()]
+    except (TypeError, ValueError, RecursionError):
+        raise damaged(folder, INPUTS) from None
 
 
 def changed_input(before: Sequence[Input], now: Sequence[Input]) -> str:
@@ -234,7 +242,7 @@ def _has_inputs(folder: Folder) -> bool:
     """Whether the list of inputs is one that `begin_run` wrote."""
     try:
         read_inputs(folder)
-    except (TypeError, ValueError):
+    except CorpusError:
         return False
     return True
 
@@ -277,9 +285,20 @@ def _flat(name: str, value: Any) -> dict[str, Any]:
 
 def _read(folder: Folder, name: str) -> dict[str, Any]:
     try:
-        content: dict[str, Any] = json.loads(folder.read(name))
+        content = json.loads(folder.read(name))
+    except RecursionError:
+        raise damaged(folder, name) from None
     except ValueError as error:
         raise CorpusError(f"{folder.name}/{name}: not JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise damaged(folder, name)
     if content.get("version") != VERSION:
         raise CorpusError(f"{folder.name}/{name}: not of version {VERSION}, which this ggufbpe writes")
+    if not all(isinstance(content.get(part), kind) for part, kind in _HEADER.items()):
+        raise damaged(folder, name)
     return content
+
+
+def damaged(folder: Folder, name: str) -> CorpusError:
+    """Return the error of a file in a folder of shards that is not as it was written."""
+    return CorpusError(f"{folder.name}/{name}: not what ggufbpe writes")

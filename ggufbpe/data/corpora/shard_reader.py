@@ -12,7 +12,7 @@ from ..._util.wording import counted
 from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import Model, tokenizer_of
 from .documents import options_of
-from .manifest import Shard, read_manifest
+from .manifest import MANIFEST, Shard, damaged, read_manifest
 from .marked_ids import BOUNDARIES, IDS, IGNORED, LABELS, MASK, arrays_of
 from .shard_formats import FORMS, document_ends, read_rows
 from .storage import Folder, folder_at
@@ -40,7 +40,11 @@ class EncodedCorpus:
     def open(cls, path: str | os.PathLike[str]) -> EncodedCorpus:
         """The shards in a folder or at a URL. `CorpusError` if there are none, or encoding was not finished."""
         folder = folder_at(os.fsdecode(path))
-        return cls(folder, *read_manifest(folder))
+        found = read_manifest(folder)
+        try:
+            return cls(folder, *found)
+        except (KeyError, TypeError):
+            raise damaged(folder, MANIFEST) from None
 
     @property
     def documents(self) -> int:
@@ -197,6 +201,6 @@ def _runs(
 
 def wrong_tokenizer(corpus: EncodedCorpus, tokenizer: Tokenizer) -> list[str]:
     """A problem if the shards were encoded with another tokenizer."""
-    if tokenizer.fingerprint == corpus.manifest["tokenizer"]["fingerprint"]:
+    if tokenizer.fingerprint == corpus.manifest["tokenizer"].get("fingerprint"):
         return []
     return [f"manifest.json: the tokenizer was another one, that of {corpus.manifest['tokenizer']['name']}"]

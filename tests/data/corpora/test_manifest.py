@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,12 +29,20 @@ from ggufbpe.data.corpora.manifest import (
     written_names,
 )
 from ggufbpe.data.corpora.records import CorpusError
+from ggufbpe.data.corpora.shard_reader import EncodedCorpus
 from ggufbpe.data.corpora.storage import Input, folder_at
 
 FILES = [FileFacts("part-00000.bin", 20, "ab"), FileFacts("part-00000.idx", 9, "cd")]
 FIRST = Shard("part-00000", 2, 3, 10, 40, 1, CorpusPlace(), 0, FILES)
 SECOND = Shard("part-00001", 5, 4, 7, 30, 0, CorpusPlace(1, 100, 3), 6, [])
-STATE = RunState({"version": 1, "settings": {"eos": True}}, [FIRST, SECOND], CorpusPlace(2, 5, 1), [7, 8])
+HEADER = {
+    "version": 1,
+    "format": "npy",
+    "dtype": "uint16",
+    "tokenizer": {"name": "x"},
+    "settings": {"eos": True},
+}
+STATE = RunState(HEADER, [FIRST, SECOND], CorpusPlace(2, 5, 1), [7, 8])
 
 
 def test_an_unfinished_run_is_read_back(tmp_path: Path) -> None:
@@ -81,15 +90,39 @@ DAMAGED = {
     b'{"version": 2}': "not of version 1",
     b'{"version": 1}': "not what ggufbpe writes",
     b'{"version": 1, "shards": [{"name": "x"}]}': "not what ggufbpe writes",
+    b'{"version": 1, "shards": [], "next": {"place": {}, "carry": []}}': "not what ggufbpe writes",
+    json.dumps({**HEADER, "shards": [{"name": "x"}]}).encode(): "not what ggufbpe writes",
+    json.dumps({**HEADER, "shards": []}).encode(): "not what ggufbpe writes",
+    json.dumps({**HEADER, "tokenizer": 5, "shards": []}).encode(): "not what ggufbpe writes",
+    **dict.fromkeys((b"[]", b"5", b"null", b"[" * 100_000), "not what ggufbpe writes"),
 }
 
 
-@pytest.mark.parametrize("data", DAMAGED)
+@pytest.mark.parametrize("data", DAMAGED, ids=lambda data: data[:60].decode())
 def test_damaged_manifests(tmp_path: Path, data: bytes) -> None:
     for name, read in (("manifest.json", read_manifest), ("unfinished.json", unfinished)):
         (tmp_path / name).write_bytes(data)
-        with pytest.raises(CorpusError, match=DAMAGED[data]):
+        with pytest.raises(CorpusError, match=f"{name}: {DAMAGED[data]}"):
             read(folder_at(str(tmp_path)))  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"format": "odd"}, {"settings": {}}, {"settings": {"odd": 1}}, {"tokenizer": {}}],
+    ids=json.dumps,
+)
+def test_a_manifest_whose_header_is_damaged(change: dict[str, Any], tmp_path: Path) -> None:
+    folder = folder_at(str(tmp_path))
+    finish(folder, STATE._replace(header={**HEADER, **change}), Tail(0, 0, 0, []))
+    with pytest.raises(CorpusError, match=r"manifest\.json: not what ggufbpe writes"):
+        EncodedCorpus.open(tmp_path)
+
+
+@pytest.mark.parametrize("data", [b"[]", b"x", b"5", b'{"path": "a"}', b"[" * 100_000])
+def test_a_damaged_list_of_inputs(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "inputs.jsonl").write_bytes(data)
+    with pytest.raises(CorpusError, match=r"inputs\.jsonl: not what ggufbpe writes"):
+        read_inputs(folder_at(str(tmp_path)))
 
 
 A, B = Input("a", 1, "x"), Input("b", 2, "y")
@@ -114,7 +147,7 @@ def test_changed_input(before: list[Input], now: list[Input], change: str) -> No
 
 def test_inputs(tmp_path: Path) -> None:
     folder = folder_at(str(tmp_path))
-    begin_run(folder, RunState({"version": 1}, []), [A, B])
+    begin_run(folder, RunState(HEADER, []), [A, B])
     assert read_inputs(folder) == [A, B]
     assert has_no_shards(folder)
     told = summary_of_inputs([A, B])
