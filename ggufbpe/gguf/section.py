@@ -141,9 +141,7 @@ class Section(Source):
         self._layout = {"width": self._length.size, "big_endian": self.byteorder == "big"}
         self.tensor_count = self._read_length(8, "the number of tensors")
         if self.tensor_count >= 2**63:
-            raise CorruptMetadataError(
-                f"claims {self.tensor_count} tensors", path=self.path, offset=8, remedy=DAMAGED
-            )
+            raise self._corrupt(8, f"claims {self.tensor_count} tensors")
         return self._read_length(8 + self._length.size, "the number of keys")
 
     def _read_section(self, key_count: int) -> None:
@@ -174,9 +172,7 @@ class Section(Source):
             raise self._too_long(position, length, f"key {index}", None)
         key = self._text(start, length, None)
         if not key:
-            raise CorruptMetadataError(
-                f"key {index} is empty", path=self.path, offset=position, remedy=DAMAGED
-            )
+            raise self._corrupt(position, f"key {index} is empty")
         if key in self._entries:
             raise DuplicateKeyError(
                 "the key occurs twice", path=self.path, offset=position, key=key, remedy=DAMAGED
@@ -205,13 +201,7 @@ class Section(Source):
             return Entry(value_type, offset, None, 1, offset, end, None)
         element = self._read_type(offset, key, "array element type")
         if element is _T.ARRAY:
-            raise CorruptMetadataError(
-                "an array of arrays, which GGUF readers refuse",
-                path=self.path,
-                offset=offset,
-                key=key,
-                remedy=DAMAGED,
-            )
+            raise self._corrupt(offset, "an array of arrays, which GGUF readers refuse", key)
         count = self._read_length(offset + 4, "the number of elements", key)
         data = offset + 4 + self._length.size
         size = self._length.size if element is _T.STRING else SCALARS[element][1]
@@ -345,12 +335,8 @@ class Section(Source):
             raise self._truncated(position, f"the {what}", key)
         number = self._u32.unpack(self._bytes(position, 4))[0]
         if number not in _VALUE_TYPES:
-            raise CorruptMetadataError(
-                f"{what} {number} does not exist (0 to {max(_VALUE_TYPES)} do)",
-                path=self.path,
-                offset=position,
-                key=key,
-                remedy=DAMAGED,
+            raise self._corrupt(
+                position, f"{what} {number} does not exist (0 to {max(_VALUE_TYPES)} do)", key
             )
         return _VALUE_TYPES[number]
 
@@ -372,14 +358,12 @@ class Section(Source):
 
     def _check_end(self, end: int, position: int) -> None:
         if end > self.LONGEST:
-            raise CorruptMetadataError(
-                f"the metadata would be longer than {self.LONGEST} bytes",
-                path=self.path,
-                offset=position,
-                remedy=DAMAGED,
-            )
+            raise self._corrupt(position, f"the metadata would be longer than {self.LONGEST} bytes")
 
     # ---- errors ---------------------------------------------------------------------------------
+
+    def _corrupt(self, position: int, problem: str, key: str | None = None) -> CorruptMetadataError:
+        return CorruptMetadataError(problem, path=self.path, offset=position, key=key, remedy=DAMAGED)
 
     def _truncated(self, position: int, what: str, key: str | None = None) -> TruncatedFileError:
         from .._util.wording import counted  # for errors alone
