@@ -338,6 +338,7 @@ def add_stdin(parser: Parser, what: str) -> None:
 
 def add_special_flags(parser: Parser) -> None:
     parser.add_switch("--no-bos", help="do not add BOS, even if the model asks for it")
+    parser.instead = {**parser.instead, "--no-add-special": "for that, give --no-bos"}
     parser.add_argument(
         "--no-parse-special",
         dest="parse_special",

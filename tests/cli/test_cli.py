@@ -260,6 +260,7 @@ def test_json_of_tokens(run: Run) -> None:
         (["a", "-p", "b"], "one of"),
         (["a", "b"], "one text only, not 2; between quotation marks it is one: 'a b'"),
         (["-p", "a", "--bogus"], "there is no flag '--bogus' (see"),
+        (["-p", "a", "--no-add-special"], "no flag '--no-add-special' (for that, give --no-bos)"),
         (["-p", "a", "--idss"], "there is no flag '--idss'; did you mean --ids?"),
         (["a.gguf"], "a.gguf looks like a model, and no such file is there; did you mean -m?"),
         (["a.gguf", "b"], "did you mean -m? ggufbpe tokenize -m a.gguf ..."),

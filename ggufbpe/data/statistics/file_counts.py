@@ -97,6 +97,7 @@ def count_files(
     paths: str | os.PathLike[str] | IO[bytes] | Iterable[str | os.PathLike[str] | IO[bytes]],
     *,
     add_bos: bool = True,
+    add_special: bool | None = None,
     parse_special: bool = True,
     field: str | None = None,
     chats: bool = False,
@@ -114,9 +115,10 @@ def count_files(
     .jsonl and .ndjson files and each row of tables is a text of its own, from the field `field` (default: "text"). If
     `field` is given, all files not named as tables are read as JSON lines.
 
-    `add_bos` counts BOS and EOS once for each text if llama-tokenize adds them, and `parse_special` recognizes control
-    tokens. With `chats`, files are chats instead (.json: one; .jsonl: one in each line), lists of messages or bodies of
-    requests; the prompt's tokens are counted as llama-server counts them, with `tools` and under `chat_template` as in
+    `add_bos` counts BOS and EOS once for each text if llama-tokenize adds them; `add_special`, in place of it, counts
+    the tokens that `Tokenizer.encode` adds with its `add_special`. `parse_special` recognizes control tokens. With
+    `chats`, files are chats instead (.json: one; .jsonl: one in each line), lists of messages or bodies of requests;
+    the prompt's tokens are counted as llama-server counts them, with `tools` and under `chat_template` as in
     `Tokenizer.apply_chat_template`. Without `read_ignored`, files that git ignores are left out of directories.
 
     A file or record that cannot be read raises `OSError`, `CorpusError` or `ChatError`, unless `report(name, error)` is
@@ -137,19 +139,32 @@ def count_files(
     elif tools is not None or chat_template is not None:
         raise ValueError("tools and chat_template need chats=True")
     counter = FileCounter(
-        tokenizer, report or raised, prompt, add_bos=add_bos, parse_special=parse_special, field=field
+        tokenizer,
+        report or raised,
+        prompt,
+        add_bos=add_bos,
+        add_special=add_special,
+        parse_special=parse_special,
+        field=field,
     )
+    sources = _sources(counter, paths, None if read_ignored else ignored_by_git)
+    return counter.result(list(counter.count(sources, progress)))
+
+
+def _sources(
+    counter: FileCounter, paths: Any, ignored_in: Callable[[str], frozenset[str]] | None
+) -> list[File | NamedStream]:
+    """The files and streams that `count_files` is given as `paths`."""
     is_one = isinstance(paths, (str, os.PathLike)) or hasattr(paths, "read")
-    several: Any = [paths] if is_one else paths
     sources: list[File | NamedStream] = []
-    for each in iterable("paths", several, "paths and binary streams"):
+    for each in iterable("paths", [paths] if is_one else paths, "paths and binary streams"):
         if isinstance(each, (str, os.PathLike)):
-            sources += counter.find([os.fspath(each)], None if read_ignored else ignored_by_git)
+            sources += counter.find([os.fspath(each)], ignored_in)
         elif hasattr(each, "read"):
             sources.append(NamedStream(str(getattr(each, "name", "(stream)")), cast("IO[bytes]", each)))
         else:
             raise TypeError(f"count_files takes paths and binary streams, not {type(each).__name__}")
-    return counter.result(list(counter.count(sources, progress)))
+    return sources
 
 
 def prompt_maker(
@@ -217,6 +232,7 @@ class FileCounter:
         prompt: PromptOf | None = None,
         *,
         add_bos: bool = True,
+        add_special: bool | None = None,
         parse_special: bool = True,
         field: str | None = None,
     ) -> None:
@@ -226,9 +242,10 @@ class FileCounter:
         self._prompt = prompt
         self._parse_special = parse_special
         self._field = field
-        self._added = sum(map(len, added_ids(tokenizer))) if add_bos else 0  # tokens a text
-        if prompt is not None:  # llama-server adds EOS, too, where no BOS is wanted
-            self._added = sum(map(len, tokenizer.vocabulary.added))
+        by_command = added_ids(tokenizer) if add_bos and add_special is None else ()
+        # llama-server adds EOS, too, where no BOS is wanted
+        added = by_command if prompt is None and not add_special else tokenizer.vocabulary.added
+        self._added = sum(map(len, added))  # tokens a text
         self.skipped: Counter[str] = Counter()
         self.errors: list[dict[str, str]] = []
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import GPT2
+from conftest import GPT2, ROOT
 
 import ggufbpe
 from ggufbpe import FileCounts, Progress, Tokenizer
@@ -78,6 +78,11 @@ def test_options_are_those_of_the_command(tok: Tokenizer) -> None:
     adds_bos = tok.with_overrides({"tokenizer.ggml.add_bos_token": True})
     assert ggufbpe.count_files(adds_bos, "texts/a.txt").tokens == 1 + tok.count(TEXT)
     assert ggufbpe.count_files(adds_bos, "texts/a.txt", add_bos=False).tokens == tok.count(TEXT)
+    assert ggufbpe.count_files(adds_bos, "texts/a.txt", add_special=False).tokens == tok.count(TEXT)
+    adds_eos = ggufbpe.Tokenizer.from_gguf(ROOT / "fixtures/vocabs/add-eos-only.gguf")
+    one = adds_eos.count(TEXT)
+    assert ggufbpe.count_files(adds_eos, "texts/a.txt", add_special=True).tokens == one
+    assert ggufbpe.count_files(adds_eos, "texts/a.txt").tokens == one - 1
     assert ggufbpe.count_files(adds_bos, "texts/c.jsonl").tokens == 2 + tok.count("one") + tok.count(
         "two words"
     )
