@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
 from ..._util.errors import printable
+from .records import CorpusError
 
 Preference = Literal["chosen", "rejected"]
 PREFERENCES: tuple[Preference, ...] = get_args(Preference)
@@ -71,11 +72,11 @@ class ChatRecord(NamedTuple):
 
     @property
     def left_out(self) -> frozenset[int]:
-        """The numbers of messages that are not trained on."""
+        """The numbers of messages that are not trained on. `CorpusError` where a field says neither yes nor no."""
         return frozenset(
             number
             for number, message in enumerate(self.messages)
-            if number < self.answer or (isinstance(message, dict) and not _is_trained_on(message))
+            if number < self.answer or (isinstance(message, dict) and not _is_trained_on(message, number))
         )
 
 
@@ -220,7 +221,7 @@ def _message(message: dict[str, Any], number: int) -> dict[str, Any]:
     if "role" in message or not {"from", "value"} <= message.keys():
         return message
     role, text = message["from"], message["value"]
-    kept = {} if _is_trained_on(message) else {"weight": 0}
+    kept = {name: message[name] for name in _TRAINED if message.get(name, 1) != 1}
     if not isinstance(role, str) or role.lower() not in _ROLES:
         raise ValueError(f"message {number} is from {printable(str(role), 40)}, which is no known role")
     if role.lower() == "function_call":
@@ -228,8 +229,13 @@ def _message(message: dict[str, Any], number: int) -> dict[str, Any]:
     return {"role": _ROLES[role.lower()], "content": text, **kept}
 
 
-def _is_trained_on(message: dict[str, Any]) -> bool:
-    return all(message.get(name) not in (0, False) for name in _TRAINED)
+def _is_trained_on(message: dict[str, Any], number: int) -> bool:
+    given = {name: message[name] for name in _TRAINED if message.get(name) is not None}
+    for name, value in given.items():
+        if value not in (0, 1):  # which false and true are equal to
+            shown = json.dumps(value, default=str)[:40]
+            raise CorpusError(f"message {number + 1}: {name!r} is {shown}, not 0, 1, true or false")
+    return all(given.values())
 
 
 def _calls(text: Any, number: int) -> list[dict[str, Any]]:

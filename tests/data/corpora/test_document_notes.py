@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from ggufbpe.data.corpora.chat_encoder import ChatEncoder
 from ggufbpe.data.corpora.chat_records import ChatRecord
 from ggufbpe.data.corpora.document_notes import DocumentFacts, Note, all_facts, counts_of, in_words, sum_of
 from ggufbpe.data.corpora.documents import Document
+from ggufbpe.data.corpora.records import CorpusError
 from ggufbpe.data.corpora.shard_reader import EncodedCorpus
 
 __all__ = ["run", "small_chunks"]  # fixtures
@@ -130,6 +132,20 @@ def test_messages_that_are_not_trained_on(
     for message in sharegpt:
         del message["role"], message["content"]
     assert texts_marked(encoded(tmp_path, {"conversations": sharegpt}, **given)) == [marked]
+
+
+@pytest.mark.parametrize("field", [{"weight": "0"}, {"train": "false"}, {"weight": 0.5}, {"training": [0]}])
+def test_a_weight_that_is_neither_0_nor_1_is_a_bad_record(field: dict[str, Any], tmp_path: Path) -> None:
+    [(name, value)] = field.items()
+    shown = re.escape(f"{name!r} is {json.dumps(value)}, not 0, 1, true or false")
+    sharegpt = {"from": "gpt", "value": "world", **field}
+    for chat in (
+        {"messages": [ASK, {**ANSWER, **field}]},
+        {"conversations": [{"from": "human", "value": "hello"}, sharegpt]},
+    ):
+        with pytest.raises(CorpusError, match=f"line 1: message 2: {shown}"):
+            encoded(tmp_path, chat, mask=True)
+        encoded(tmp_path, chat)  # without a mask nobody asks for it
 
 
 def test_a_chat_without_messages_is_a_bad_record(tmp_path: Path) -> None:
