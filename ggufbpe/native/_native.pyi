@@ -129,7 +129,7 @@ class Encoder:
         places: tuple[bool, bool, bool, bool, bool, int],
         splitter: Splitter | None,
         token_lengths: bytes,
-        drops_spaces: bool,
+        begins_words: bool,
         ignores_first_space: bool,
     ) -> list[tuple[int, int]]: ...
 

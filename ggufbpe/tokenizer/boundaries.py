@@ -182,9 +182,7 @@ class SplitRequest(NamedTuple):
     parse_special: bool
     split_point_rules: tuple[bool, bool, bool, bool, bool, int]  # SplitPoints.rules
     token_lengths: bytes  # int32, in bytes of text, -1 for unknown; empty if tokens may stand for other text
-    drops_spaces: (
-        bool  # the lengths are those in unchanged text, and have BEGINS_WORD if white space may come before
-    )
+    begins_words: bool  # TokenizerModel.begins_words; the lengths have BEGINS_WORD and are those in unchanged text
     ignores_first_space: bool  # a space before a text changes none of its ids
 
 

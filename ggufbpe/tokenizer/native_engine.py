@@ -119,7 +119,7 @@ class NativeEngine:
             request.split_point_rules,
             self._splitter if self._vocabulary.tokenizer_model.has_pre_tokenizer else None,
             request.token_lengths,
-            request.drops_spaces,
+            request.begins_words,
             request.ignores_first_space,
         )
 

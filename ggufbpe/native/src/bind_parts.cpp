@@ -64,10 +64,10 @@ void to_characters(const Text &text, std::vector<std::pair<size_t, size_t>> &spa
 std::vector<std::pair<size_t, size_t>> parts(const BoundEncoder &self, nb::handle text, size_t size, size_t overlap,
                                              const std::vector<LevelTuple> &levels, bool at_start, bool strips,
                                              bool parse_special, const RulesTuple &places, const Splitter *splitter,
-                                             nb::bytes token_lengths, bool drops_spaces, bool ignores_first_space) {
+                                             nb::bytes token_lengths, bool begins_words, bool ignores_first_space) {
     const Source source(text);
     const LengthArray lengths{static_cast<const int32_t *>(token_lengths.data()), token_lengths.size() / sizeof(int32_t),
-                               drops_spaces};
+                               begins_words};
     std::vector<BoundaryLevel> given = levels_of(levels);
     SplitPointRules rules;
     std::tie(rules.strips, rules.is_kept_behind, rules.is_before_space, rules.escapes_spaces, rules.has_sequences,
@@ -83,13 +83,13 @@ std::vector<std::pair<size_t, size_t>> parts(const BoundEncoder &self, nb::handl
     const auto space_is_token = [&] {
         const unsigned char space = ' ';
         try {
-            return ignores_first_space && !drops_spaces && self.encoder.count({&space, 1, true}, {false, false, true}, 1, poll) == 1;
+            return ignores_first_space && !begins_words && self.encoder.count({&space, 1, true}, {false, false, true}, 1, poll) == 1;
         } catch (const std::invalid_argument &) {  // the vocabulary has no token for it, and the text may have no space
             return false;
         }
     };
     const bool is_byte_level = splitter ? !rules.escapes_spaces && !rules.is_before_space : space_is_token();
-    const std::string_view ignored = !ignores_first_space || rules.strips ? "" : drops_spaces ? " \t\n\v\f\r" : " ";
+    const std::string_view ignored = !ignores_first_space || rules.strips ? "" : begins_words ? " \t\n\v\f\r" : " ";
     const PartOptions options{size, overlap, strips, parse_special, splitter != nullptr, is_byte_level, ignored};
     auto spans = TextParts(self.encoder, points, boundaries, bytes, lengths, options, poll).spans();
     if (counts_bytes) return spans;
@@ -102,10 +102,10 @@ std::vector<std::pair<size_t, size_t>> parts(const BoundEncoder &self, nb::handl
 void bind_parts(nb::class_<BoundEncoder> &encoder) {
     encoder.def("parts", &parts, nb::arg("text").none(), nb::arg("size"), nb::arg("overlap"), nb::arg("levels"),
                 nb::arg("at_start"), nb::arg("strips"), nb::arg("parse_special"), nb::arg("places"),
-                nb::arg("splitter").none(), nb::arg("token_lengths"), nb::arg("drops_spaces"), nb::arg("ignores_first_space"),
+                nb::arg("splitter").none(), nb::arg("token_lengths"), nb::arg("begins_words"), nb::arg("ignores_first_space"),
                 nb::sig("def parts(self, text: object, size: int, overlap: int, levels: typing.Sequence[tuple[str, "
                         "typing.Sequence[int], bool]], at_start: bool, strips: bool, parse_special: bool, places: tuple[bool, "
-                        "bool, bool, bool, bool, int], splitter: Splitter | None, token_lengths: bytes, drops_spaces: bool, ignores_first_space: bool) -> list[tuple[int, int]]"),
+                        "bool, bool, bool, bool, int], splitter: Splitter | None, token_lengths: bytes, begins_words: bool, ignores_first_space: bool) -> list[tuple[int, int]]"),
                 "The spans of consecutive parts of at most `size` ids, in characters of a str, else in bytes.");
 }
 

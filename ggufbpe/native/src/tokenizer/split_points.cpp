@@ -51,10 +51,6 @@ bool SplitPoints::is_free(const unsigned char *text, size_t size, size_t at) con
     return !((rules_.strips || rules_.is_before_space) && is_c_space(text[at - 1]));
 }
 
-namespace {
-
-}  // namespace
-
 SplitPoints::SpecialSpans::const_iterator SplitPoints::first_special(const SpecialSpans &special, size_t place) {
     const auto begins_before = [](const std::pair<size_t, size_t> &span, size_t at) { return span.first < at; };
     return std::lower_bound(special.begin(), special.end(), place, begins_before);
