@@ -1,8 +1,8 @@
 """Lists the files of a corpus: those named, and those in directories named, on this machine or behind URLs.
 
 In directories, all commands that take texts leave out hidden and binary files, links and special files, what
-`encode_corpus` wrote, and files that are compressed otherwise than by .gz or .zst. Behind a URL, which fsspec lists and
-reads, all files are regular, and only tables are known to be binary.
+`encode_corpus` wrote, archives, and files that are compressed otherwise than by .gz or .zst. Behind a URL, which fsspec
+lists and reads, all files are regular, and only tables are known to be binary.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from functools import partial
 from typing import IO, Any, NamedTuple
 
 from ..._util.extras import file_system_at
-from .records import CorpusError, Report, decompressed, is_binary_table, is_compressed_otherwise
+from .records import ARCHIVED, COMPRESSED, CorpusError, Report, decompressed, is_binary_table, unread_kind
 from .shard_names import HEAD, shards_among
 
 _HEAD_SIZE = 8000  # where a NUL makes a file binary; buffer_is_binary in git's xdiff-interface.c
@@ -30,8 +30,7 @@ _SAVED = (frozenset({"dataset_info.json", "state.json"}), frozenset({"dataset_di
 
 
 _SHARDS = "written by ggufbpe encode"
-_COMPRESSED = "compressed otherwise than by .gz or .zst"
-NEVER_READ = frozenset({_SHARDS, _COMPRESSED})  # of what is left out: also where it is named
+NEVER_READ = frozenset({_SHARDS, ARCHIVED, COMPRESSED})  # of what is left out: also where it is named
 
 
 class File(NamedTuple):
@@ -89,8 +88,8 @@ def files_of(
                     to_visit += [os.path.join(path, name) for name in shown]
                 elif path != root and not stat.S_ISREG(status.st_mode):
                     skipped["link or special"] += 1
-                elif path != root and is_compressed_otherwise(path):
-                    skipped[_COMPRESSED] += 1
+                elif path != root and (kind := unread_kind(path)):
+                    skipped[kind] += 1
                 elif path != root and not (tables and is_binary_table(path)) and _is_binary(path):
                     skipped["binary"] += 1
                 else:
@@ -142,8 +141,8 @@ def _files_at(url: str, skipped: Counter[str], tables: bool) -> Iterator[File]:
             skipped["hidden"] += 1
         elif name in shards:
             skipped[_SHARDS] += 1
-        elif is_folder and is_compressed_otherwise(name):
-            skipped[_COMPRESSED] += 1
+        elif is_folder and (kind := unread_kind(name)):
+            skipped[kind] += 1
         elif is_folder and not tables and is_binary_table(name):
             skipped["binary"] += 1
         else:

@@ -23,7 +23,9 @@ _PART = 1 << 17  # bytes that are decompressed at a time, at most
 _JSON_LINES = (".jsonl", ".ndjson")
 _BINARY_TABLES = (".parquet", ".arrow", ".feather")
 _ZSTD = (".zst", ".zstd")
+_ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst")
 _UNREAD = (".bz2", ".xz", ".zip", ".7z", ".lz4", ".br")
+ARCHIVED, COMPRESSED = "archived", "compressed otherwise than by .gz or .zst"
 _BYTE_ORDER_MARK = "\ufeff"
 _UTF_16 = ("\udcff\udcfe", "\udcfe\udcff")  # its byte order marks, by the error handler surrogateescape
 DEFAULT_FIELD = "text"  # of JSON lines
@@ -138,14 +140,19 @@ class _ZstdFrames(io.RawIOBase):
         return size
 
 
-def is_compressed_otherwise(name: str) -> bool:
-    """Whether a file is named as compressed, but neither as .gz nor as .zst."""
-    return name.lower().endswith(_UNREAD)
+def unread_kind(name: str) -> str:
+    """The kind of a file that is never read, by its name: an archive, or an unknown compression; "" for others."""
+    if name.lower().endswith(_ARCHIVES):
+        return ARCHIVED
+    return COMPRESSED if name.lower().endswith(_UNREAD) else ""
 
 
 def require_known_compression(path: str) -> None:
-    """`CorpusError` for a file that is named as compressed otherwise."""
-    if is_compressed_otherwise(path):
+    """`CorpusError` for a file that is named as compressed otherwise, or as an archive."""
+    kind = unread_kind(path)
+    if kind == ARCHIVED:
+        raise CorpusError(f"{path}: an archive is not read; unpack it, and give the folder of its files")
+    if kind == COMPRESSED:
         raise CorpusError(
             f"{path}: {path[path.rindex('.') :]} is not read; decompress the file, or compress it as .gz or .zst"
         )

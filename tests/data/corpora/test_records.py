@@ -139,6 +139,23 @@ def test_other_compressions_are_refused(suffix: str, tmp_path: Path, tok: Tokeni
     assert (found.documents, +found.skipped) == (0, Counter({"compressed otherwise than by .gz or .zst": 1}))
 
 
+@pytest.mark.parametrize("suffix", [".tar", ".tgz", ".TAR.GZ", ".tar.zst"])
+def test_archives_are_refused(suffix: str, tmp_path: Path, tok: Tokenizer) -> None:
+    (tmp_path / "in").mkdir()
+    path = tmp_path / "in" / f"a{suffix}"
+    path.write_bytes(gzip.compress(JSON_LINES) if suffix in (".tgz", ".TAR.GZ") else JSON_LINES)
+    message = rf"a{suffix}: an archive is not read; unpack it, and give the folder of its files"
+    for read in (
+        lambda: encode_corpus(path, tok, tmp_path / "out"),
+        lambda: train([path], vocab_size=257),
+        lambda: count_files(tok, path),
+    ):
+        with pytest.raises(CorpusError, match=message):
+            read()
+    found = encode_corpus(path.parent, tok, tmp_path / "out")
+    assert (found.documents, +found.skipped) == (0, Counter({"archived": 1}))
+
+
 # ---- encodings ------------------------------------------------------------------------------------------
 
 
