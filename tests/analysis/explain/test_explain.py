@@ -654,6 +654,9 @@ MARKED: list[tuple[Any, str]] = [
     ("\u202e", '<bdi dir="ltr"><span class="esc">\\u202e</span></bdi>'),
     (" a", '<bdi dir="ltr"><span class="space"> </span>a</bdi>'),
     ('"&\\', '<bdi dir="ltr">&quot;&amp;\\</bdi>'),
+    ("\u0301\u0302a", '<bdi dir="ltr"><span class="mark">\u25cc\u0301\u0302</span>a</bdi>'),
+    ("a\u0301", '<bdi dir="ltr">a\u0301</bdi>'),
+    ("\ufe0f\u2800", '<bdi dir="ltr"><span class="esc">\\ufe0f</span><span class="esc">\\u2800</span></bdi>'),
 ]
 
 
