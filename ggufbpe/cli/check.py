@@ -41,8 +41,10 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if arguments.sample < 0:
-        raise UsageError(f"--sample must be 0 or more, not {arguments.sample}")
+    if arguments.sample < 1:
+        raise UsageError(
+            f"--sample must be 1 or more, not {arguments.sample}; without a model nothing is encoded"
+        )
     from ..data.corpora.shard_check import check_corpus
     from ..tokenizer import Tokenizer
 

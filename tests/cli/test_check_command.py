@@ -44,8 +44,9 @@ def test_a_shard_that_was_changed(call: Run, shards: Path) -> None:
 
 
 def test_arguments_that_make_no_sense(call: Run, shards: Path, small_model: Path) -> None:
-    with pytest.raises(UsageError, match="--sample must be 0 or more, not -1"):
-        call(check, shards, "--sample", "-1")
+    for sample in ("-1", "0"):  # of which "OK" would say that ids were compared
+        with pytest.raises(UsageError, match=f"--sample must be 1 or more, not {sample}"):
+            call(check, shards, "-m", small_model, "--sample", sample)
     with pytest.raises(CorpusError, match="there is no manifest"):
         call(check, shards / "nowhere")
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..._util.arguments import integer
 from ..._util.verdicts import ERROR, HEALTHY, WARNING
 from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import Model, tokenizer_of
@@ -62,7 +63,9 @@ def check_corpus(output: str | os.PathLike[str], model: Model | None = None, *, 
 
     Each file must have the hash in the manifest, and each index its number of rows and ids. The first `sample`
     documents of up to eight shards are read from the corpus and encoded again, unless an input has changed.
+    `ValueError` for a `sample` below 1.
     """
+    integer("sample", sample, least=1)
     corpus = EncodedCorpus.open(output)
     problems = [problem for shard in corpus.shards for problem in _problems_of(corpus, shard)]
     problems += _wrong_sums(corpus)

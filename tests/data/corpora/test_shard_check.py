@@ -88,6 +88,11 @@ def test_another_tokenizer(shards: Path, tok: Tokenizer) -> None:
     assert "the tokenizer was another one" in check_corpus(shards, other).problems[0]
 
 
+def test_a_sample_has_documents(shards: Path, tok: Tokenizer) -> None:
+    with pytest.raises(ValueError, match="sample must be 1 or more, not 0"):
+        check_corpus(shards, tok, sample=0)
+
+
 def test_an_input_that_has_changed(shards: Path, tok: Tokenizer, tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_bytes(json_lines(["other"]))
     checked = check_corpus(shards, tok)
