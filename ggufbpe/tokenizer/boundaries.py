@@ -182,7 +182,8 @@ class SplitRequest(NamedTuple):
     parse_special: bool
     split_point_rules: tuple[bool, bool, bool, bool, bool, int]  # SplitPoints.rules
     token_lengths: bytes  # int32, in bytes of text, -1 for unknown; empty if tokens may stand for other text
-    begins_words: bool  # TokenizerModel.begins_words; the lengths have BEGINS_WORD and are those in unchanged text
+    # That of the model. If set, the lengths have BEGINS_WORD, and are those in text that the model does not change.
+    begins_words: bool
     ignores_first_space: bool  # a space before a text changes none of its ids
 
 

@@ -287,9 +287,9 @@ def check_overlap(size: int, overlap: int, added: int = 0) -> tuple[int, int]:
             f"size must be more than the {added} tokens that are added to every part; it is {size}"
         )
     if not 0 <= overlap < size - added:
-        besides = f" less the {added} tokens that are added to every part" if added else ""
+        besides = f" without the {added} tokens that are added to every part" if added else ""
         raise ValueError(
-            f"overlap must be at least 0 and less than size, which is {size}{besides}; it is {overlap}"
+            f"overlap must be at least 0 and less than size, which is {size - added}{besides}; it is {overlap}"
         )
     return size - added, overlap
 

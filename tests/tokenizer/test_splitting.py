@@ -129,7 +129,7 @@ def test_what_is_added_leaves_no_room() -> None:
     ):
         tok.split("a b", 2, add_special=True)
     with pytest.raises(
-        ValueError, match="which is 5 less the 2 tokens that are added to every part; it is 3"
+        ValueError, match="which is 3 without the 2 tokens that are added to every part; it is 3"
     ):
         tok.split("a b", 5, 3, add_special=True)
 
