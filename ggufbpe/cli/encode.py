@@ -167,6 +167,8 @@ def run(arguments: argparse.Namespace) -> int:
             "to a file"
         )
     require_path(arguments.output)
+    if "" in (arguments.output, *arguments.corpus):
+        raise UsageError("a path is empty; give the name of a file or folder")
     require_no_models(arguments.corpus, "encode", arguments)
     size = _SIZE.fullmatch(arguments.shard_size)
     if size is None:

@@ -55,6 +55,12 @@ def test_standard_input_is_refused(run: Run, small_model: Path, tmp_path: Path) 
     assert_error(done, "standard input cannot be encoded", "write the text to a file")
 
 
+@pytest.mark.parametrize(("corpus", "output"), [("", "out"), ("in.jsonl", "")])
+def test_an_empty_path_is_refused(corpus: str, output: str, run: Run, small_model: Path) -> None:
+    done = run("encode", "-m", small_model, corpus, "-o", output)
+    assert_error(done, "a path is empty; give the name of a file or folder")
+
+
 def test_mask_form_and_mask_parts_turn_the_mask_on(run: Run, tmp_path: Path) -> None:
     model = write_metadata(tmp_path / "model.gguf", with_template(CHATML))
     for number, flags in enumerate((["--mask-form", "labels"], ["--mask-parts", "content"])):

@@ -36,6 +36,7 @@ from .documents import Document, Options, mask_parts
 from .manifest import RunState, Tail
 from .marked_ids import MaskForm
 from .records import (
+    BadFileError,
     CorpusError,
     Report,
     has_json_lines,
@@ -374,11 +375,9 @@ class _Job:
 
     def _tell_bad(self, every: Iterable[Bad], chunk: Chunk) -> None:
         for bad in every:
-            if chunk.kind == "broken":
-                self._report(self._inputs[chunk.place.input - 1].path, CorpusError(bad.reason))
-                continue
-            if chunk.kind == "files":
-                self._report(self._inputs[chunk.place.input + bad.record].path, CorpusError(bad.reason))
+            if chunk.kind in ("broken", "files"):
+                index = chunk.place.input + (bad.record if chunk.kind == "files" else -1)
+                self._report(self._inputs[index].path, BadFileError(bad.reason))
                 continue
             number = chunk.place.record + bad.record + 1
             where = f"{self._inputs[chunk.place.input].path}: {'row' if chunk.kind == 'rows' else 'line'} {number}"
@@ -388,8 +387,7 @@ class _Job:
         """Compare the sizes of all files with what was written."""
         for shard in state.shards:
             for file in shard.files:
-                size = self._folder.size(file.name)
-                if size != file.size:
+                if (size := self._folder.size(file.name)) != file.size:
                     raise CorpusError(
                         f"{self._folder.name}/{file.name}: {size} bytes, not the {file.size} written"
                     )
@@ -397,4 +395,6 @@ class _Job:
 
 def _fatal(where: str, error: Exception) -> None:
     reason = str(error).removesuffix(BEFORE_IS_READ)
-    raised(where, CorpusError(f"{reason}; on_error='skip' leaves such records out"))
+    others = "such files" if isinstance(error, BadFileError) else "such records"
+    what = others if reason == str(error) else "the rest of the file"
+    raised(where, CorpusError(f"{reason}; on_error='skip' leaves {what} out"))

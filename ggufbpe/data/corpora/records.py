@@ -41,6 +41,10 @@ class CorpusError(ValueError):
     """A corpus, or a record of it, that cannot be used; the message says which, where and what to do."""
 
 
+class BadFileError(CorpusError):
+    """A file of a corpus that cannot be used, or the rest of it; the message says why."""
+
+
 def raised(name: str, error: Exception) -> None:
     """A `Report` that raises the error, with the name of the file."""
     if isinstance(error, OSError) or str(error).startswith(name):
@@ -327,8 +331,7 @@ def record_of(line: str, field: str | None, argument: str = "field") -> Record:
 def _why_no_text(fields: dict[str, Any], name: str, argument: str) -> str:
     """Say that a field is missing, or what it has instead of a text, and how another one is chosen."""
     if name in fields:
-        kinds = {bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
-        kind = kinds.get(type(fields[name]), "null")
+        kind = _kind_of(fields[name])
         return f"the field {printable(name)} is {kind}, not a text; {argument}=NAME names another"
     from .chat_records import is_chat_record
 
@@ -339,13 +342,18 @@ def _why_no_text(fields: dict[str, Any], name: str, argument: str) -> str:
     return f"there is no field {printable(name)}; {argument}=NAME names another ({there})"
 
 
+def _kind_of(value: object) -> str:
+    kinds = {bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
+    return "null" if value is None else kinds.get(type(value), f"a {type(value).__name__}")
+
+
 def text_bytes(value: object, column: str) -> bytes:
     """The bytes of the text in a column. `ValueError` if it is something else: `bytes` would make NULs of a number."""
     if isinstance(value, str):
         return original_bytes(value)
     if isinstance(value, (bytes, memoryview)):
         return bytes(value)
-    raise ValueError(f"the column {printable(column)} has no text but {type(value).__name__}")
+    raise ValueError(f"the column {printable(column)} has {_kind_of(value)}, not a text")
 
 
 def begins_as_utf8(text: bytes) -> bool:

@@ -80,7 +80,7 @@ def test_only_what_comes_after_the_damage_is_left_out(
     path.write_bytes(packed)
     lines = whole_before(packed, path.name).count(b"\n") - (data is CSV)
     assert (1000 < lines < 2000) == (end is None)
-    with pytest.raises(CorpusError, match=r"broken: [^;]*; on_error='skip' leaves such records out$"):
+    with pytest.raises(CorpusError, match=r"broken: [^;]*; on_error='skip' leaves the rest of the file out$"):
         encode_corpus(path, tok, tmp_path / "out")
     told: list[str] = []
     found = encode_corpus(

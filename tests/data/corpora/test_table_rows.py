@@ -123,11 +123,12 @@ def test_binary_values() -> None:
 
 
 NO_TEXTS = [
-    (pa.array([3, 0, 7]), "int"),
-    (pa.array([True, False, True]), "bool"),
-    (pa.array([10**12] * 3), "int"),
-    (pa.array([[72, 105]] * 3), "list"),
-    (pa.array([1.5, None, 2.0]), "float"),
+    (pa.array([3, 0, 7]), "a number"),
+    (pa.array([True, False, True]), "true or false"),
+    (pa.array([10**12] * 3), "a number"),
+    (pa.array([[72, 105]] * 3), "a list"),
+    (pa.array([1.5, None, 2.0]), "a number"),
+    (pa.array([None, 1, 2]), "null"),
 ]
 
 
@@ -137,7 +138,7 @@ def test_a_column_of_other_things_has_no_text(column: Any, kind: str, tmp_path: 
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"text": column}), path)
     tok = Tokenizer.from_gguf(VOCABULARY)
-    with pytest.raises(CorpusError, match=f"row 1: the column 'text' has no text but {kind}"):
+    with pytest.raises(CorpusError, match=f"row 1: the column 'text' has {kind}, not a text"):
         encode_corpus(path, tok, tmp_path / "out")
     found = encode_corpus(path, tok, tmp_path / "out", on_error="skip")
     assert (found.documents, found.bad_records) == (0, 3)
