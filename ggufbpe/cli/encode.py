@@ -167,8 +167,6 @@ def run(arguments: argparse.Namespace) -> int:
             "to a file"
         )
     require_path(arguments.output)
-    if "" in (arguments.output, *arguments.corpus):
-        raise UsageError("a path is empty; give the name of a file or folder")
     require_no_models(arguments.corpus, "encode", arguments)
     size = _SIZE.fullmatch(arguments.shard_size)
     if size is None:
@@ -252,7 +250,9 @@ def _what_stays(output: str, before: list[bytes]) -> str:
 
 
 def _check_flags(arguments: argparse.Namespace) -> None:
-    """`UsageError` for flags that do not go together."""
+    """`UsageError` for flags that do not go together, and for an empty path."""
+    if "" in (arguments.output, *arguments.corpus):
+        raise UsageError("a path is empty; give the name of a file or folder")
     if arguments.resume and arguments.force:
         raise UsageError("--resume or --force, not both")
     is_chat = _is_chat(arguments)

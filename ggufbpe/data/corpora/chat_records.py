@@ -19,8 +19,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
-from ..._util.errors import printable
-from .records import CorpusError
+from ..._util.errors import ChatError, printable
 
 Preference = Literal["chosen", "rejected"]
 PREFERENCES: tuple[Preference, ...] = get_args(Preference)
@@ -72,7 +71,7 @@ class ChatRecord(NamedTuple):
 
     @property
     def left_out(self) -> frozenset[int]:
-        """The numbers of messages that are not trained on. `CorpusError` where a field says neither yes nor no."""
+        """The numbers of messages that are not trained on. `ChatError` where a field says neither yes nor no."""
         return frozenset(
             number
             for number, message in enumerate(self.messages)
@@ -234,7 +233,7 @@ def _is_trained_on(message: dict[str, Any], number: int) -> bool:
     for name, value in given.items():
         if value not in (0, 1):  # which false and true are equal to
             shown = json.dumps(value, default=str)[:40]
-            raise CorpusError(f"message {number + 1}: {name!r} is {shown}, not 0, 1, true or false")
+            raise ChatError(f"message {number + 1}: {name!r} is {shown}, not 0, 1, true or false")
     return all(given.values())
 
 

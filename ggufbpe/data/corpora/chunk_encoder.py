@@ -24,7 +24,7 @@ from .document_notes import Note
 from .documents import Document, Options, may_lack_tokens
 from .long_lines import LONG_LINE, text_of_long_line
 from .marked_ids import ENDS, IS_WRITTEN, ended
-from .records import CorpusError, begins_as_utf8, fields_of, json_text, record_of, text_bytes
+from .records import CorpusError, begins_as_utf8, decoded_line, fields_of, record_of, text_bytes
 from .storage import Input
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ class ChunkEncoder:
     def _slowly(self, line: bytes) -> Any:
         if not line.removeprefix(BOM_UTF8).strip():
             return None
-        text = json_text(line)
+        text = decoded_line(line)
         try:
             if not self._document.is_chat:
                 return original_bytes(record_of(text, self._document.text_column, "text_column").text)

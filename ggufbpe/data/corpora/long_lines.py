@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..._util.utf8 import original_bytes
-from .records import fields_of, json_text
+from .records import decoded_line, fields_of
 
 LONG_LINE = 1 << 24  # bytes; it is worth it from here on
 _LONG = 1 << 20  # bytes of a string
@@ -39,7 +39,7 @@ def fields_of_long_line(line: bytes, columns: Sequence[str]) -> list[Any] | None
         at = end
     parts.append(line[at:])
     try:
-        fields = fields_of(json_text(b"".join(parts)))
+        fields = fields_of(decoded_line(b"".join(parts)))
         values = [fields.get(column) for column in columns]
         if any(isinstance(value, (list, dict)) for value in values):
             return None
@@ -90,7 +90,7 @@ def _unescaped(line: bytes, begin: int, end: int) -> bytes:
     text = io.BytesIO()
     while begin < end:
         stop = _cut(line, begin, min(begin + _PIECE, end)) if begin + _PIECE < end else end
-        piece = json_text(line[begin:stop])
+        piece = decoded_line(line[begin:stop])
         text.write(original_bytes(json.loads(f'"{piece}"')))
         begin = stop
     return text.getvalue()

@@ -12,12 +12,12 @@ from .records import (
     DEFAULT_FIELD,
     CorpusError,
     Report,
+    decoded_line,
     fields_of,
     has_json_lines,
     is_binary_table,
     is_json,
     is_table,
-    json_text,
     lines,
     record_of,
 )
@@ -51,7 +51,7 @@ def records(
             text, *others = fields
             if isinstance(text, bytes):
                 return text, dict(zip(columns[1:], map(_as_text, others)))
-        record = record_of(json_text(line), field)
+        record = record_of(decoded_line(line), field)
         return original_bytes(record.text), record.fields
 
     yield from read_lines(stream, name, report, read)
@@ -90,7 +90,7 @@ def read_chat_records(
     A file that is named neither as a table nor as JSON is read as JSON lines.
     """
     if not (is_table(name) or is_json(name)):
-        return read_lines(stream, name, report, lambda line: read(fields_of(json_text(line))))
+        return read_lines(stream, name, report, lambda line: read(fields_of(decoded_line(line))))
     from .chat_records import COLUMNS
 
     columns = [*COLUMNS, *([] if also is None else [also])]

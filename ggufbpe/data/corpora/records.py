@@ -270,12 +270,12 @@ class Record(NamedTuple):
     fields: dict[str, Any]
 
 
-def json_text(line: bytes) -> str:
+def decoded_line(line: bytes) -> str:
     r"""A line of JSON as a `str`, of which `original_bytes` gives the bytes that are not UTF-8 as they were.
 
     Escapes of lone surrogates that stand for such bytes are written as bytes, so that they keep their meaning.
 
-    >>> original_bytes(json.loads(json_text(b'"\xff \\udcff \\ud83d\\udcff"')))
+    >>> original_bytes(json.loads(decoded_line(b'"\xff \\udcff \\ud83d\\udcff"')))
     b'\xff \xed\xb3\xbf \xf0\x9f\x93\xbf'
     """
     if _ESCAPED_BYTE.search(line):

@@ -12,7 +12,7 @@ from typing import Any
 from ..._util.errors import printable
 from ..._util.extras import imported
 from .csv_rows import csv_rows
-from .records import CorpusError, fields_of, is_binary_table, is_json, json_text
+from .records import CorpusError, decoded_line, fields_of, is_binary_table, is_json
 
 _ROWS = 128  # decoded at a time; rows may be large
 _LARGE = 1 << 24  # bytes of rows whose memory is given back at once
@@ -162,7 +162,7 @@ def _json_lines(data: bytes, name: str) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(data.split(b"\n"), 1):
         if line.strip():
             try:
-                yield fields_of(json_text(line))
+                yield fields_of(decoded_line(line))
             except ValueError as error:
                 raise CorpusError(f"{name}: neither JSON nor JSON lines: line {number}: {error}") from None
 

@@ -27,7 +27,7 @@ from ggufbpe.data.corpora import byte_formats, long_lines, parquet_writer
 from ggufbpe.data.corpora import csv_rows as module
 from ggufbpe.data.corpora.csv_rows import csv_rows
 from ggufbpe.data.corpora.long_lines import text_of_long_line
-from ggufbpe.data.corpora.records import json_text, record_of
+from ggufbpe.data.corpora.records import decoded_line, record_of
 from ggufbpe.data.corpora.shard_formats import FORMS
 from ggufbpe.data.corpora.storage import folder_at
 from ggufbpe.data.statistics import file_counts, text_groups
@@ -74,7 +74,7 @@ BROKEN = [b"\t", b"\\x", b'"', b"\xff", b"\xe8\x80"]
 
 def text_or_none(line: bytes) -> bytes | None:
     try:
-        return original_bytes(record_of(json_text(line), "text").text)
+        return original_bytes(record_of(decoded_line(line), "text").text)
     except ValueError:
         return None
 
