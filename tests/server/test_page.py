@@ -717,9 +717,10 @@ def opened_chat(page: Page, **fields: Any) -> Any:
 
 def test_other_fields_of_an_opened_chat_are_sent_and_shown(chat: Page) -> None:
     kwargs = {"enable_thinking": False, "foo": "BAR BAZ"}
-    sent = opened_chat(chat, tool_choice="none", chat_template_kwargs=kwargs, model="gpt-4", ids=[1])
+    question = {"ids": [1], "expected_prompt": "Hi", "others": ["chat"]}
+    sent = opened_chat(chat, tool_choice="none", chat_template_kwargs=kwargs, model="gpt-4", **question)
     assert (sent["chat_template_kwargs"], sent["tool_choice"]) == (kwargs, "none")
-    assert (sent["model"], "ids" in sent) == ("chat", False)
+    assert (sent["model"], sent.keys() & question.keys()) == ("chat", set())
     expect(chat.get_by_label("Thinking")).to_have_value("off")
     fields = chat.get_by_label("Other fields of the request")
     expect(fields).to_be_visible()
@@ -727,7 +728,12 @@ def test_other_fields_of_an_opened_chat_are_sent_and_shown(chat: Page) -> None:
     with chat.expect_request("**/v1/tokens") as request:
         fields.fill('{"chat_template_kwargs": {"foo": 1}}')
     assert request.value.post_data_json["chat_template_kwargs"] == {"foo": 1, "enable_thinking": False}
-    for wrong, words in (("[1]", "Other fields: They must be a JSON object."), ("{", "Other fields: ")):
+    for wrong, words in (
+        ("[1]", "Other fields: Enter a JSON object."),
+        ("{", "Other fields: "),
+        ('{"tools": []}', 'Other fields: "tools" has its own control above.'),
+        ('{"messages": 1}', 'Other fields: "messages" has its own control above.'),
+    ):
         fields.fill(wrong)
         expect(chat.locator("#status.bad")).to_contain_text(words)
     assert "chat_template_kwargs" not in opened_chat(chat)

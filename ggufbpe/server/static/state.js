@@ -156,15 +156,23 @@ export function jsonIn(name, text) {
   }
 }
 
+// The other fields of a chat's request, without those that would make it a question about given ids or a given prompt.
+function otherFields() {
+  const given = jsonIn("Other fields", state.fields) ?? {};
+  if (typeof given !== "object" || Array.isArray(given)) throw new Error("Other fields: Enter a JSON object.");
+  const own = ["messages", "tools", "add_generation_prompt"].find((name) => name in given);
+  if (own) throw new Error(`Other fields: "${own}" has its own control above.`);
+  const { ids, expected_prompt, others, ...fields } = given;
+  return fields;
+}
+
 // The body of the request for a model's tokens.
 export function requestFor(model) {
   const request = { model, add_special: state.addSpecial, parse_special: state.parseSpecial };
   if (state.tab === "text") return { ...request, text: state.text.toWellFormed() };
   if (state.tab === "ids") return { model, ids: idsIn(state.givenIds) };
   const messages = JSON.parse(JSON.stringify(state.messages), wellFormed);
-  const given = jsonIn("Other fields", state.fields) ?? {};
-  if (typeof given !== "object" || Array.isArray(given)) throw new Error("Other fields: They must be a JSON object.");
-  const { ids, ...fields } = given; // with ids, a request is not of a chat
+  const fields = otherFields();
   const chat = { ...fields, model, messages, add_generation_prompt: state.generation };
   chat.tools = jsonIn("Tools", state.tools);
   if (state.thinking)
