@@ -133,7 +133,7 @@ def required_ids(body: dict[str, Any], name: str, most: int = MOST_SEARCHED) -> 
         raise RequestError(400, f"'{name}' is required and must be an array of ids, which are integers")
     if given and not -_HALF <= min(given) <= max(given) < _HALF:
         raise RequestError(
-            400, f"'{name}' has an integer that does not fit in 32 bits with a sign, so it is no id"
+            400, f"'{name}' has an integer that does not fit in a signed 32-bit integer, so it is not an id"
         )
     return given
 

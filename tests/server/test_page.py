@@ -355,7 +355,7 @@ def test_ids_become_text(opened: Open) -> None:
     page.get_by_label("Part of a token").fill("ello")
     page.get_by_role("button", name="Search").click()
     expect(page.locator("#vocabulary-answer .token").first).to_have_text("ello")
-    words = "99999999999999999999999 does not fit in 32 bits with a sign, so it is no id."
+    words = "99999999999999999999999 does not fit in a signed 32-bit integer, so it is not an id."
     page.get_by_label("Ids, separated by anything").fill("1 99999999999999999999999")
     expect(status).to_have_text(words)
     page.get_by_text("Other ids were expected").click()
@@ -1092,7 +1092,7 @@ def test_a_key_is_asked_for_where_the_server_wants_one(scheme: str, browser: Any
     with serving("-m", f"gpt2={GPT2}", "--api-key", "schlüssel,ключ") as address:
         page = browser.new_page(color_scheme=scheme)
         page.goto(f"{address}/#{packed({'text': 'shared', 'models': ['gpt2']})}")
-        expect(page.get_by_text("This server wants an API key.")).to_be_visible()
+        expect(page.get_by_text("This server requires an API key.")).to_be_visible()
         key, text = page.get_by_label("API key"), page.get_by_role("textbox", name="Text")
         expect(text).to_have_value("shared")
         expect(key).to_be_focused()

@@ -117,7 +117,7 @@ REFUSED: dict[str, tuple[Callable[[], object], int]] = {
     "'t' has 2 texts; the limit is 1": (lambda: given_texts({"t": ["a", "b"]}, "t", 1), 413),
     "'t' is required and must be a string": (lambda: required_text({"t": 1}, "t"), 400),
     "the text has 2 bytes; the limit here is 1": (lambda: bounded_text("é", 1), 413),
-    "'t' has an integer that does not fit in 32 bits with a sign, so it is no id": (
+    "'t' has an integer that does not fit in a signed 32-bit integer, so it is not an id": (
         lambda: required_ids({"t": [0, 2**31]}, "t"),
         400,
     ),

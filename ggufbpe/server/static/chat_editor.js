@@ -211,7 +211,7 @@ function answeredBy(message, name) {
   ];
 }
 
-// A message may have anything for its calls.
+// `tool_calls` of a message that was edited as JSON may be anything.
 const callIds = () => state.messages.flatMap(({ tool_calls }) => [tool_calls].flat().flatMap((call) => call?.id ?? []));
 
 // Nine letters and digits, as Mistral's templates require.
@@ -261,7 +261,7 @@ export function addTool() {
   }
 }
 
-// The file has an array of messages, or the body of a request. What has no place of its own is kept as other fields.
+// The file has an array of messages, or the body of a request, whose fields without a control become other fields.
 export async function openChat(file) {
   checkSize(file);
   const found = JSON.parse(await file.text());
@@ -269,12 +269,12 @@ export async function openChat(file) {
     ? { messages: found }
     : (found ?? {});
   if (!FITS.messages(messages)) throw new Error("it contains no messages");
-  const names = fields.chat_template_kwargs;
+  const kwargs = fields.chat_template_kwargs;
   let thinking = "";
-  if (typeof names?.enable_thinking === "boolean") {
-    thinking = names.enable_thinking ? "on" : "off";
-    delete names.enable_thinking;
-    if (!Object.keys(names).length) delete fields.chat_template_kwargs;
+  if (typeof kwargs?.enable_thinking === "boolean") {
+    thinking = kwargs.enable_thinking ? "on" : "off";
+    delete kwargs.enable_thinking;
+    if (!Object.keys(kwargs).length) delete fields.chat_template_kwargs;
   }
   Object.assign(state, {
     messages,

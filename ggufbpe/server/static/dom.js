@@ -54,11 +54,12 @@ export async function copy(text, button) {
   setTimeout(() => (button.textContent = words), 1200);
 }
 
-// The ids in a text, separated by anything. What is larger than any id is named as it was typed.
+// The ids in a text, separated by anything. An error names a number that is too large for an id, as it was typed.
 export const idsIn = (text) =>
   (text.match(/-?\d+/g) ?? []).map((typed) => {
     const id = Number(typed);
-    if (id !== (id | 0)) throw new Error(`${clipped(typed, 30)} does not fit in 32 bits with a sign, so it is no id.`);
+    if (id !== (id | 0))
+      throw new Error(`${clipped(typed, 30)} does not fit in a signed 32-bit integer, so it is not an id.`);
     return id;
   });
 

@@ -225,7 +225,7 @@ function listen() {
   });
 }
 
-// Chromium takes two seconds to find the direction of a megabyte by itself, so it is told before the text is there.
+// Chromium takes two seconds to find the direction of a megabyte by itself, so it is told the direction before it gets the text.
 function directText(length) {
   const dir = length > LONGEST_OF_ANY_DIRECTION ? "ltr" : "auto";
   if ($("text").dir !== dir) $("text").dir = dir;

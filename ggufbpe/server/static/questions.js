@@ -69,8 +69,7 @@ export function askIds(event) {
   });
 }
 
-// Tokens of the first model's vocabulary that contain some text, or have an id: of the first one that has tokens to show,
-// if there is one.
+// Tokens that contain some text, or have an id: of the first model with a result, or else of the first model shown.
 export function askVocabulary(event) {
   event.preventDefault();
   const model = drawn.results[0]?.request.model ?? shownModels()[0];

@@ -18,8 +18,8 @@ export const state = {
     { role: "system", content: "You are terse." },
     { role: "user", content: "What is 2 + 2?" },
   ],
-  tools: "", // JSON, as are the fields
-  fields: "", // of the chat's request, besides those that have a place of their own
+  tools: "", // JSON
+  fields: "", // JSON: other fields of the chat's request, which have no control of their own
   generation: true,
   thinking: "",
   givenIds: "",
@@ -31,7 +31,7 @@ export const state = {
   query: "",
 };
 
-// What a stream makes of some bytes; an error as soon as that has more than `most`.
+// The output of a compressing or decompressing stream for some bytes; an error once it has more than `most` bytes.
 async function through(stream, bytes, most = Infinity) {
   let size = 0;
   const bounded = new TransformStream({
