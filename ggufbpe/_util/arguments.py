@@ -38,7 +38,7 @@ def checked_flag(name: str, value: object) -> bool:
     numpy = sys.modules.get("numpy")  # without it, no value is a numpy.bool_
     if numpy is not None and isinstance(value, numpy.bool_):
         return bool(value)
-    raise TypeError(f"{name} must be True or False, not {_shown(value)}") from None
+    raise TypeError(f"{name} must be True or False, not {_shown(value)}")
 
 
 def iterable(name: str, value: Iterable[T], items: str) -> Iterable[T]:
@@ -53,16 +53,6 @@ def iterable(name: str, value: Iterable[T], items: str) -> Iterable[T]:
     except TypeError:
         raise TypeError(f"{name} must be an iterable of {items}, not {_shown(value)}") from None
     return value
-
-
-def true_or_false(name: str, value: object) -> bool:
-    """Return the argument `name`, a bool or a number, as a bool.
-
-    `TypeError` for anything else: "no" would be true, and None says neither.
-    """
-    if value is None or not hasattr(type(value), "__bool__"):
-        raise TypeError(f"{name} must be True or False, not {_shown(value)}")
-    return bool(value)
 
 
 def _shown(value: object) -> str:

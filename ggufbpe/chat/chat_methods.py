@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
-from .._util.arguments import integer
+from .._util.arguments import checked_flag, integer
 from .._util.caller import frames_to_caller
 from .._util.lazy import IMPORT_LOCK, cached_property
 from ..gguf.metadata import Metadata
@@ -177,6 +177,7 @@ class ChatMethods:
         )
         self._warn_of_template(chat_template, body)
         tokenizer = cast("PromptTokenizer", self)
+        tokenize = checked_flag("tokenize", tokenize)
         if return_assistant_mask is not False:
             if not tokenize:
                 raise ValueError("a mask is over ids: return_assistant_mask needs tokenize=True")
@@ -249,11 +250,11 @@ class ChatMethods:
         chat_template_kwargs: Mapping[str, Any] | None = None,
         **read_by_template: Any,
     ) -> ChatCount:
-        """Return the number of tokens of a chat as llama-server counts it, with `mmproj` also of images and audio.
+        """Return the number of tokens of a chat as llama-server counts it; images and audio need `mmproj`.
 
         `mmproj` is a projector's file, or what `Mmproj.from_file` read of it. Images are parts of type "image_url",
         recordings of type "input_audio", with a data URL, or with "file://" and a path below the folder `media_path`;
-        only the headers of the files are read, so a file that is damaged behind its header is counted. The other
+        only the headers of the files are read, so a file that is damaged after its header is counted. The other
         arguments are those of `apply_chat_template`. The result has `count`, the `prompt`, and the tokens of each of
         the `images` and of each recording in `audio`.
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from .._util.arguments import true_or_false
+from .._util.arguments import checked_flag
 from .._util.errors import ChatError
 from .._util.lazy import IMPORT_LOCK
 from .._util.wording import counted
@@ -31,7 +31,10 @@ MOST_TEMPLATES = 16  # kept prepared
 
 
 def _clock(now: datetime | None) -> time.struct_time:
-    """The time that templates write, with its zone: the local one where `now` has none. None for the current time."""
+    """Return the time that templates write, with its zone; `now` without a zone is local, None is the current time.
+
+    `TypeError` if `now` is neither a `datetime` nor None.
+    """
     if now is None:
         return time.localtime()
     if not isinstance(now, datetime):
@@ -39,7 +42,8 @@ def _clock(now: datetime | None) -> time.struct_time:
     offset, fields = now.utcoffset(), now.timetuple()
     if offset is not None:
         return time.struct_time((*fields[:8], bool(now.dst()), now.tzname(), int(offset.total_seconds())))
-    local = time.localtime(time.mktime(fields))  # in an hour that summer time skips, another hour
+    local = time.localtime(time.mktime(fields))
+    # The fields stay as given: `local` has other hours for a time that the change to summer time skips.
     return time.struct_time((*fields[:8], local.tm_isdst, local.tm_zone, local.tm_gmtoff))
 
 
@@ -56,7 +60,7 @@ class Chats:
         return f"<Chats: {counted(len(self._named), 'template')} in the model>"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what templates are prepared from."""
+        """Return everything but the prepared templates, which are prepared again when they are needed."""
         return {**vars(self), "_prepared": {}}
 
     def prompt(
@@ -253,7 +257,7 @@ def body_from_arguments(
                 f"messages[{number}] is of type {type(message).__name__}; a message is a mapping, such as "
                 '{"role": "user", "content": "Hi"}'
             )
-    add_generation_prompt = true_or_false("add_generation_prompt", add_generation_prompt)
+    add_generation_prompt = checked_flag("add_generation_prompt", add_generation_prompt)
     if add_generation_prompt and named_continuation(continue_final_message):
         raise ChatError(f"{BOTH_SET} To continue the final message, pass add_generation_prompt=False.")
     given = {

@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 import pytest
 
-from ggufbpe._util.arguments import checked_flag, checked_str, integer, iterable, true_or_false
+from ggufbpe._util.arguments import checked_flag, checked_str, integer, iterable
 
 
 def test_integers() -> None:
@@ -60,14 +60,3 @@ def test_iterables() -> None:
 def test_what_is_no_iterable(value: Any, shown: str) -> None:
     with pytest.raises(TypeError, match=f"^texts must be an iterable of texts, not {shown}$"):
         iterable("texts", value, "texts")
-
-
-def test_booleans() -> None:
-    values = (True, 0, numpy.True_, numpy.int8(0))
-    assert [true_or_false("f", value) for value in values] == [True, False, True, False]
-
-
-@pytest.mark.parametrize(("value", "shown"), [("no", "'no'"), (None, "None"), ([], "list"), (b"1", "bytes")])
-def test_what_is_no_boolean(value: object, shown: str) -> None:
-    with pytest.raises(TypeError, match=f"^f must be True or False, not {shown}$"):
-        true_or_false("f", value)
