@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from .._util.arguments import checked_flag, checked_str, integer
 from .._util.lazy import IMPORT_LOCK, cached_property
 from .._util.spelling import SPACE
-from .._util.utf8 import lone_surrogate
+from .._util.utf8 import to_bytes
+from .._util.wording import counted
 from ..models.pieces import piece_lengths
 from .engine import Text
 from .split_points import SplitPoints
@@ -75,7 +76,7 @@ class BudgetMethods:
         _check_choice("side", side, ("right", "left", "middle"))
         _check_choice("at", at, ("character", "word"))
         limit = integer("limit", limit, least=0)
-        checked_str("marker", marker)
+        marker = _checked_marker(marker)
         parse_special = checked_flag("parse_special", parse_special)
         if self.fits(text, limit, add_special=add_special, parse_special=parse_special):
             return text
@@ -88,8 +89,8 @@ class BudgetMethods:
                 kept = longest_part(tokenizer, text, limit, side, marker, at, parse_special)
                 kept.encode()  # longest_part takes some surrogates for undecodable bytes
             except UnicodeEncodeError:
-                first = next(at for at, char in enumerate(text) if "\ud800" <= char <= "\udfff")
-                raise lone_surrogate(text, first) from None
+                to_bytes(text)  # raises the error that says where the surrogate is
+                raise
             return kept
         source = bytes(text).decode("utf-8", "surrogateescape")
         cut = longest_part(tokenizer, source, limit, side, marker, at, parse_special)
@@ -113,14 +114,14 @@ class BudgetMethods:
         "line" and "word", beginning with the one that `boundaries` names, and then between two tokens. "markdown" has
         headings and fenced blocks before these, "code" definitions; a sequence of `BoundaryLevel` gives your own.
 
-        BOS and EOS of each part count with `add_special`, as a model that embeds the parts needs it.
+        With `add_special`, the BOS and EOS of each part count, as they must for a model that embeds the parts.
 
         What separates two parts belongs to the first ("end") or the second ("start"); with `keep_separator=False`,
         white space at both ends of each part is left out, and parts of white space alone are dropped. With `overlap`,
         a part begins at a boundary such that it repeats at most so many ids of the part before it.
 
         One character that has more than `size` ids by itself is a part of its own. `ValueError` for an unknown name,
-        for a text with a lone surrogate, and unless `0 <= overlap < size`, less the tokens that are added.
+        for a text with a lone surrogate, and unless `0 <= overlap < size`, not counting the tokens that are added.
 
         >>> tok.split("One two. Three four.", 4)
         [(0, 9), (9, 20)]
@@ -277,21 +278,31 @@ def _lengths_in_words(vocabulary: Vocabulary, unknown: int | None) -> array[int]
 
 
 def check_overlap(size: int, overlap: int, added: int = 0) -> tuple[int, int]:
-    """Return the tokens that are left of `size` for a part's own text, beside `added` ones, and `overlap`.
+    """Return how many of `size` tokens are left for a part's own text, beside `added` ones, and `overlap`.
 
     `ValueError` unless `overlap` is at least 0 and less than what is left.
     """
     size, overlap = integer("size", size, least=1), integer("overlap", overlap)
+    tokens = f"{counted(added, 'token that is', 'tokens that are')} added to every part"
     if size <= added:
-        raise ValueError(
-            f"size must be more than the {added} tokens that are added to every part; it is {size}"
-        )
+        raise ValueError(f"size must be more than the {tokens}; it is {size}")
     if not 0 <= overlap < size - added:
-        besides = f" without the {added} tokens that are added to every part" if added else ""
+        besides = f" without the {tokens}" if added else ""
         raise ValueError(
             f"overlap must be at least 0 and less than size, which is {size - added}{besides}; it is {overlap}"
         )
     return size - added, overlap
+
+
+def _checked_marker(marker: object) -> str:
+    """Return the marker. `TypeError` for what is no `str`, `ValueError` for one that UTF-8 cannot write."""
+    text = checked_str("marker", marker)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        found = f"U+{ord(text[error.start]):04X}, at character {error.start}"
+        raise ValueError(f"marker has a lone surrogate, {found}, which UTF-8 cannot write") from None
+    return text
 
 
 def _check_choice(name: str, value: object, allowed: Sequence[object]) -> None:

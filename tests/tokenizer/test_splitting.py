@@ -122,16 +122,17 @@ def test_parts_of_an_embedder_have_room_for_what_is_added(kind: str) -> None:
     assert tok.split(text, 12, add_special=True) == tok.split(text, 12 - added)
 
 
-def test_what_is_added_leaves_no_room() -> None:
-    tok = tokenizer_of_kind("wpm")
+@pytest.mark.parametrize(
+    ("kind", "added"), [("spm", "1 token that is added"), ("wpm", "2 tokens that are added")]
+)
+def test_what_is_added_leaves_no_room(kind: str, added: str) -> None:
+    tok, count = tokenizer_of_kind(kind), int(added[0])
     with pytest.raises(
-        ValueError, match="size must be more than the 2 tokens that are added to every part; it is 2"
+        ValueError, match=f"^size must be more than the {added} to every part; it is {count}$"
     ):
-        tok.split("a b", 2, add_special=True)
-    with pytest.raises(
-        ValueError, match="which is 3 without the 2 tokens that are added to every part; it is 3"
-    ):
-        tok.split("a b", 5, 3, add_special=True)
+        tok.split("a b", count, add_special=True)
+    with pytest.raises(ValueError, match=f"which is 3 without the {added} to every part; it is 3$"):
+        tok.split("a b", 3 + count, 3, add_special=True)
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,13 @@ def test_a_lone_surrogate_in_what_is_kept_of_a_long_text(code_point: int) -> Non
     assert tok.fits(tok.truncate(text, 9), 9)  # so far it is not read
 
 
+@pytest.mark.parametrize("text", ["a", "one two three four", b"one two three four"])
+def test_a_lone_surrogate_in_the_marker(text: str | bytes) -> None:
+    said = r"^marker has a lone surrogate, U\+DCFF, at character 1, which UTF-8 cannot write$"
+    with pytest.raises(ValueError, match=said):
+        tokenizer_of_kind("gpt-2").truncate(text, 3, marker="…\udcff")
+
+
 @pytest.mark.parametrize("side", ["right", "left", "middle"])
 @pytest.mark.parametrize("kind", ["gpt-2", "spm", "wpm", "rwkv"])
 def test_long_texts(kind: str, side: str) -> None:
