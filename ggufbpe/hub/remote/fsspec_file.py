@@ -26,8 +26,9 @@ class StoredFile:
         self.name = str(address)
         try:
             self._files, self._path = file_system_at(address.url, "fsspec")
-        except ValueError as error:
-            raise RemoteError(str(error), path=self.name, remedy="fsspec has a package for it") from None
+        except ValueError as error:  # of fsspec about the scheme, or of a package about its settings
+            remedy = "check the address, and the package and settings that fsspec needs for it"
+            raise RemoteError(str(error), path=self.name, remedy=remedy) from None
         except NotInstalledError:
             raise
         except Exception as error:  # some packages connect here

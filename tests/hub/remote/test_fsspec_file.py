@@ -83,12 +83,23 @@ def test_errors_of_a_storage(
         stored.open(ByteRange(0, 1))
 
 
-def test_a_storage_that_cannot_be_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
+UNCONNECTED = [
+    (
+        OSError("no such host"),
+        r"the storage cannot be reached \(OSError: no such host\); check the network and",
+    ),
+    (ValueError("give account_name"), "give account_name; check the address, and the package and settings"),
+    (ImportError("Install s3fs"), "Install s3fs; check the address, and the package and settings"),
+]
+
+
+@pytest.mark.parametrize(("error", "said"), UNCONNECTED)
+def test_a_storage_that_cannot_be_connected_to(
+    error: Exception, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object) -> None:
-        raise OSError("Name or service not known")
+        raise error
 
     monkeypatch.setattr("fsspec.core.url_to_fs", fail)
-    with pytest.raises(
-        RemoteError, match=r"^ftp://x\.invalid/m\.gguf: the storage cannot be reached \(OSError: Name"
-    ):
+    with pytest.raises(RemoteError, match=rf"^ftp://x\.invalid/m\.gguf: {said}"):
         StoredFile(Address("ftp://x.invalid/m.gguf"))
