@@ -43,7 +43,7 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.sample < 1:
         raise UsageError(
-            f"--sample must be 1 or more, not {arguments.sample}; without a model nothing is encoded"
+            f"--sample must be 1 or more, not {arguments.sample}; to encode no documents again, leave out -m"
         )
     from ..data.corpora.shard_check import check_corpus
     from ..tokenizer import Tokenizer
