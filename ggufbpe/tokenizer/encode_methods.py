@@ -276,10 +276,10 @@ def _check_unit(unit: str) -> None:
 def _flags(
     error: TypeError, add_special: object, parse_special: object, continues: object
 ) -> tuple[bool, bool, bool]:
-    """Return flags that an engine has refused with `error` as Python's bools.
+    """Return as Python's bools the flags of a call that an engine has refused with `error`.
 
-    `TypeError` with the name of a flag that is none, or `error` if the flags are not what is wrong. Flags are looked at
-    only then because that takes a tenth of the time of encoding a short text.
+    Raises a `TypeError` that names the flag if one is not a bool, and `error` if all flags are Python's bools already.
+    Flags are checked only after a refusal, since a check takes a tenth of the time of encoding a short text.
     """
     flags = (
         checked_flag("add_special", add_special),
@@ -294,7 +294,10 @@ def _flags(
 def _batch_arguments(
     texts: Iterable[Text], add_special: object, parse_special: object, threads: int | None
 ) -> tuple[Iterable[Text], bool, bool, int]:
-    """Return the arguments of a batch, with the number of threads that None stands for; raises for wrong ones."""
+    """Return the arguments of a batch, with the number of threads that None stands for.
+
+    `TypeError` for arguments of a wrong type, `ValueError` for fewer than one thread.
+    """
     if threads is not None:
         _check_threads(threads)
     return (

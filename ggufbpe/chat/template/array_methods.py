@@ -76,6 +76,7 @@ def _items_where(run: Runtime, arguments: Arguments, keep: bool) -> Value:
     return out
 
 
+# The items that pass, and those that do not.
 select = partial(_items_where, keep=True)
 reject = partial(_items_where, keep=False)
 
@@ -223,6 +224,7 @@ def _extreme(run: Runtime, arguments: Arguments, how: str) -> Value:
     return result
 
 
+# The smallest and the greatest item.
 least = partial(_extreme, how="lt")
 greatest = partial(_extreme, how="gt")
 

@@ -76,7 +76,7 @@ _MISSING = Undefined()
 
 
 def size_of(kind: type) -> Builtin:
-    """A method of one type: how many bytes of UTF-8, items or members there are."""
+    """Return the built-in `length` of values of `kind`: the number of bytes of UTF-8, items or members."""
 
     def size(run: Runtime, arguments: Arguments) -> Value:
         arguments.need_kinds(kind)

@@ -205,7 +205,8 @@ class ExpressionParser:
     def filtered(self, value: nodes.Expr | None, name: nodes.Expr, line: int) -> nodes.Expr:
         """A value and its filter, which is a name or a call of one; without a value, that of a block.
 
-        The arguments of a name are None: llama.cpp makes texts of more values for it than for a call without arguments.
+        A filter without brackets has None for its arguments, one with empty brackets an empty list: llama.cpp's filters
+        of texts make a text of any other value only for the first.
         """
         arguments: list[nodes.Expr] | None = None
         reason = "Invalid filter expression"

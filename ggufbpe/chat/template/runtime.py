@@ -98,7 +98,7 @@ class Runtime(Operations):
         return self.method(value, key)
 
     def slice(self, value: Value, *, start: Value = ..., stop: Value = ..., step: Value = 1) -> Value:
-        """`value[start:stop:step]`; `...` for an end that is left out, which none is not."""
+        """`value[start:stop:step]`; `...` for a bound that is left out, since None is a template's `none`."""
         size = len(value) if isinstance(value, (str, list, tuple)) else 0
         if start is ...:
             start = size - 1 if as_int(step) < 0 else 0
@@ -178,7 +178,7 @@ class Runtime(Operations):
         return value
 
     def filter(self, value: Value, name: str, arguments: list[Value] | None) -> Value:
-        """`value | name(arguments)`; None for `value | name`, which alone makes a text of the value."""
+        """`value | name(arguments)`; None for `value | name`, the only form that makes other values texts."""
         if arguments is None and name in _COERCED and not isinstance(value, (str, Undefined)):
             value = self.string(value)
         function = self.filter_of(value, name)
