@@ -169,15 +169,13 @@ class ChatMethods:
             from .chats import body_from_arguments, prompt_text
             from .known_templates import read_if_path
         chat_template = read_if_path(chat_template)
-        own = self._template_arguments(
-            "apply_chat_template", chat_template_kwargs, read_by_template, chat_template
-        )
+        tokenize, method = checked_flag("tokenize", tokenize), "apply_chat_template"
+        own = self._template_arguments(method, chat_template_kwargs, read_by_template, chat_template)
         body = body_from_arguments(
             messages, tools, tool_choice, add_generation_prompt, continue_final_message, reasoning_effort, own
         )
         self._warn_of_template(chat_template, body)
         tokenizer = cast("PromptTokenizer", self)
-        tokenize = checked_flag("tokenize", tokenize)
         if return_assistant_mask is not False:
             if not tokenize:
                 raise ValueError("a mask is over ids: return_assistant_mask needs tokenize=True")

@@ -124,9 +124,8 @@ def _body(
             "continue_final_message needs a last message with the role 'assistant', "
             f"not {own[-1].get('role')!r}"
         )
-    return body_from_arguments(
-        own, described, "auto", add_generation_prompt, continued, None, template_kwargs
-    )
+    asks = bool(add_generation_prompt)  # transformers takes any value for a flag
+    return body_from_arguments(own, described, "auto", asks, continued, None, template_kwargs)
 
 
 def _in_characters(rendered: PromptInParts, spans: list[WrittenSpan]) -> list[WrittenSpan]:

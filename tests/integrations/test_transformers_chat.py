@@ -31,6 +31,12 @@ def test_prompts() -> None:
     assert begun == WHOLE.removesuffix("<|endoftext|>")
 
 
+@pytest.mark.parametrize("value", [1, 0, None])
+def test_flags_need_not_be_bools_as_in_transformers(value: Any) -> None:
+    asked = MADE.apply_chat_template(ASKED, tokenize=False, add_generation_prompt=bool(value))
+    assert MADE.apply_chat_template(ASKED, tokenize=False, add_generation_prompt=value) == asked
+
+
 def test_what_no_prompt_can_be_made_of() -> None:
     with pytest.raises(ValueError, match="needs a last message with the role 'assistant', not 'user'"):
         MADE.apply_chat_template(ASKED, tokenize=False, continue_final_message=True)
