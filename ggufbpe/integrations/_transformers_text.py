@@ -127,7 +127,8 @@ class TextEncoding(AddedTokens):
         return self.tok.decode(
             [token_ids] if isinstance(token_ids, int) else token_ids,
             unparse_special=not skip_special_tokens,
-            clean_spaces=self.clean_up_tokenization_spaces if clean is None else clean,
+            # transformers takes any value for a flag.
+            clean_spaces=bool(self.clean_up_tokenization_spaces if clean is None else clean),
         )
 
     def convert_tokens_to_string(self, tokens: list[str]) -> str:

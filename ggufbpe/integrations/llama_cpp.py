@@ -19,7 +19,8 @@ class Tokenizer(_Base):  # type: ignore[misc]
 
     def tokenize(self, text: bytes, add_bos: bool = True, special: bool = True) -> list[int]:
         """Return the ids of `text`. `add_bos` also adds EOS where the model wants it, as llama-cpp-python does."""
-        return self.tokenizer.encode(text, add_special=add_bos, parse_special=special)
+        # llama-cpp-python takes any value for a flag.
+        return self.tokenizer.encode(text, add_special=bool(add_bos), parse_special=bool(special))
 
     def detokenize(
         self, tokens: Sequence[int], prev_tokens: Sequence[int] | None = None, special: bool = False
@@ -28,7 +29,7 @@ class Tokenizer(_Base):  # type: ignore[misc]
 
         `ValueError` for an id out of range.
         """
-        data = joined_pieces(self.tokenizer, tokens, special=special)
+        data = joined_pieces(self.tokenizer, tokens, special=bool(special))
         begins = len(tokens) > 0 and tokens[0] == self.tokenizer.bos_id
         return data.removeprefix(b" ") if begins else data
 

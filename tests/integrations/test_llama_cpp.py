@@ -23,8 +23,8 @@ def test_llama_cpp_python(name: str) -> None:
     ours = LlamaTokenizer(Tokenizer.from_gguf(path))
     theirs = llama_cpp.Llama(str(path), vocab_only=True, verbose=False)
     for text in (b"Hello world", DOCUMENT.encode(), b"<|endoftext|></s>", b""):
-        for add_bos in (True, False):
-            for special in (True, False):
+        for add_bos in (True, False, 1, None):
+            for special in (True, False, 1, None):  # both need not be bools there
                 ids = theirs.tokenize(text, add_bos, special)
                 assert ours.tokenize(text, add_bos, special) == ids
                 assert ours.detokenize(ids, special=special) == theirs.detokenize(ids, special=special)

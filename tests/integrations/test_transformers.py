@@ -175,3 +175,13 @@ def test_what_is_no_text_is_refused(value: object) -> None:
     kind = type(value).__name__
     with pytest.raises(TypeError, match=f"a text is a str, or a list of tokens or ids, not {kind}"):
         GGUFTokenizer(TOK)(value)
+
+
+@pytest.mark.parametrize("clean", [1, 0])
+def test_spaces_are_cleaned_up_for_any_true_value(clean: Any) -> None:
+    tok = GGUFTokenizer.from_pretrained(str(GPT2))
+    ids, kept = tok("a .")["input_ids"], ["a .", "a."][clean]
+    assert tok.decode(ids, clean_up_tokenization_spaces=clean) == kept
+    assert tok.decode(ids, skip_special_tokens=clean, clean_up_tokenization_spaces=bool(clean)) == kept
+    tok.clean_up_tokenization_spaces = clean or None
+    assert tok.decode(ids) == kept
