@@ -52,7 +52,7 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.add_switch(
         "--add-special",
-        help="count BOS and EOS of each part, too, as far as the model adds them: for embeddings",
+        help="count the BOS and EOS that the model adds to each part, as for embeddings",
     )
     parser.add_argument(
         "--boundaries",

@@ -27,9 +27,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
     add_sources(parser, "the text")
     parser.add_argument("-n", "--limit", type=int, required=True, metavar="N", help="most tokens")
-    parser.add_switch(
-        "--add-special", help="count BOS and EOS, too, as far as the model adds them: for embeddings"
-    )
+    parser.add_switch("--add-special", help="count the BOS and EOS that the model adds, as for embeddings")
     parser.add_argument(
         "--side",
         choices=("right", "left", "middle"),

@@ -54,7 +54,7 @@ class ChatMedia:
 
 @dataclass(frozen=True)
 class ChatCount:
-    """The tokens of a chat with images and recordings."""
+    """The tokens of a chat, with those of each image and recording in it."""
 
     prompt: bytes  # with "<__media__>" for each image and recording
     count: int
