@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from conftest import GPT2
+from conftest import GPT2, RAW_UTF8
 
 from ggufbpe import Tokenizer
 from ggufbpe.server.budgets_api import fit_answer, fits_answer, split_answer, truncate_answer
@@ -33,10 +33,6 @@ def test_answers(models: Models) -> None:
     }
     spans = split_answer(models, {"text": "one two three", "size": 2, "boundaries": "token"})
     assert spans == {"spans": [[0, 7], [7, 13]]}
-    longer = split_answer(
-        models, {"text": "one two three", "size": 3, "boundaries": "token", "add_special": True}
-    )
-    assert len(longer["spans"]) == len(TOK.split("one two three", 3, 0, "token", add_special=True))
     fitted = fit_answer(models, {**CHAT, "limit": 140, "answer": 100, "keep": {"note": ""}})
     assert (fitted["dropped"], fitted["limit"]) == ([0], 40)
     bare = fit_answer(
@@ -44,6 +40,18 @@ def test_answers(models: Models) -> None:
     )
     assert bare["count"] == TOK.count(CHAT["messages"][1]["content"])
     assert fitted["count"] == len(TOK.apply_chat_template(CHAT["messages"][1:], chat_template="known:chatml"))
+
+
+def test_parts_leave_room_for_a_bos_where_it_is_asked_to() -> None:
+    """GPT-2 has no BOS, so this is of a model that adds one."""
+    models, tokenizer = Models({"raw": str(RAW_UTF8)}), Tokenizer.from_gguf(RAW_UTF8)
+    body = {"text": "one two three", "size": 3, "boundaries": "token"}
+    parts = {adds: split_answer(models, {**body, "add_special": adds})["spans"] for adds in (False, True)}
+    for adds, spans in parts.items():
+        of_method = tokenizer.split("one two three", 3, 0, "token", add_special=adds)
+        assert spans == [list(span) for span in of_method]
+    assert split_answer(models, body)["spans"] == parts[False]
+    assert len(parts[True]) > len(parts[False])
 
 
 REFUSED: list[tuple[Any, dict[str, Any], str]] = [
