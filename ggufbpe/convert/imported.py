@@ -34,22 +34,22 @@ class Imported(NamedTuple):
     limits: tuple[Incompatibility, ...]
 
 
-_BROKEN = (AttributeError, IndexError, KeyError, TypeError, OverflowError, ValueError)
+_ERRORS_OF_MALFORMED_FILES = (AttributeError, IndexError, KeyError, TypeError, OverflowError, ValueError)
 
 
 @contextmanager
 def as_refusals(problem: str) -> Iterator[None]:
-    """Turn errors of code that takes files to be sound into a `NotImportableError` of this problem."""
+    """Turn the errors that a malformed file causes into a `NotImportableError` that begins with `problem`."""
     try:
         yield
     except NotImportableError:
         raise
-    except _BROKEN as error:
+    except _ERRORS_OF_MALFORMED_FILES as error:
         raise NotImportableError(f"{problem} ({type(error).__name__}: {printable(str(error))})") from error
 
 
 def refuse_repeated(texts: Iterable[str], what: str) -> None:
-    """`NotImportableError` if a text occurs twice: llama.cpp aborts on two tokens of one text."""
+    """`NotImportableError` with `what` before the text if one occurs twice: llama.cpp aborts on duplicate tokens."""
     twice = next((text for text, count in Counter(texts).items() if count > 1), None)
     if twice is not None:
         raise NotImportableError(f"{what} {printable(twice)}, on which llama.cpp aborts")

@@ -244,7 +244,7 @@ def texts_of_spaces(vocabulary: Vocabulary) -> Iterator[Incompatibility]:
 def about_tokens(
     name: str, texts: Sequence[str], what: str, verb: tuple[str, str] = ("is", "are")
 ) -> Iterator[Incompatibility]:
-    """What holds for all of some tokens, if there are any: their number, an example, the verb, and `what`."""
+    """Yield one incompatibility if there are `texts` of tokens: their number, an example, a verb, then `what`."""
     if texts:
         some = f"{counted(len(texts), 'token')}, such as {printable(unescape_spaces(texts[0]), 40)}"
         yield Incompatibility(name, f"{some}, {verb[len(texts) > 1]} {what}", len(texts))

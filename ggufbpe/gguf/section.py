@@ -292,9 +292,9 @@ class Section(Source):
         return entry
 
     def _close_after(self, error: BaseException | None) -> None:
-        """Close the file after `error`. `TruncatedFileError` if it may come of somebody who writes to the file."""
+        """Close the file after `error`. `TruncatedFileError` if a write to the file may have caused the error."""
         try:
-            if isinstance(error, GGUFError) and not self._closed:  # what was read may be of two files
+            if isinstance(error, GGUFError) and not self._closed:  # parts may be of different versions
                 self._check_unchanged()
         finally:
             self.close()

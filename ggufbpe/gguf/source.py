@@ -114,7 +114,7 @@ class Source:
     _opened: FileState
     _window: bytes  # the block that was read last
     _window_start: int  # where that block begins
-    _is_done: bool  # this source was closed; one that shares the file may close it, too
+    _was_closed: bool  # by `close` of this source; another source may have closed the shared file
 
     def __init__(
         self,
@@ -128,13 +128,13 @@ class Source:
         """
         if isinstance(path, Source):
             self.path, self.size = path.path, path.size
-            self._file, self._opened, self._is_done = path._file, path._opened, path._is_done
+            self._file, self._opened, self._was_closed = path._file, path._opened, path._was_closed
             self._window, self._window_start = path._window, path._window_start
             return
         self.path = os.fsdecode(path)
         self._file = _open_file(self.path) if data is None else _held(data)
         self._window, self._window_start = b"", 0
-        self._is_done = False
+        self._was_closed = False
         try:
             self._opened = self._state()
             self.size = self._opened.size if size is None else size
@@ -225,14 +225,14 @@ class Source:
 
     def close(self) -> None:
         """Close the file. Values can no longer be read."""
-        self._is_done = True
+        self._was_closed = True
         self._window = b""
         self._file.close()
 
     @property
     def _closed(self) -> bool:
         """Whether the file is closed, by this source or by one that took it over."""
-        return self._is_done or (isinstance(self._file, io.IOBase) and self._file.closed)
+        return self._was_closed or (isinstance(self._file, io.IOBase) and self._file.closed)
 
     def _read(self, position: int, size: int) -> bytes:
         """Up to `size` bytes from `position` on. Others, a forked process too, may read the same file."""

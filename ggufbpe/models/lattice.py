@@ -51,7 +51,7 @@ class Lattice(NamedTuple):
         return path[::-1]
 
     def ways(self, text: bytes) -> Iterator[tuple[int, int, int, float]]:
-        """(id, start, end, score) of all edges from each character, in the order in which `best_path` tries them."""
+        """(id, start, end, score) of every edge, in the order in which `best_path` tries them: by their start."""
         at = 0
         while at < len(text):
             after = min(at + _CODE_UNITS[text[at] >> 4], len(text))

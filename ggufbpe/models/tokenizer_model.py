@@ -33,7 +33,7 @@ def unknown_id(vocabulary: Vocabulary) -> int:
 
 
 def misconverted(file: Metadata, key: str, problem: str, element: int | None = None) -> VocabularyError:
-    """Return the error for the value of a key, or an element of it, that only another conversion mends."""
+    """Return the error for a wrong value of `key`, or of one `element` of its array; converting again is the remedy."""
     offset = file.offset(key) if element is None else file.element_offset(key, element)
     remedy = "convert the model again"
     return VocabularyError(problem, path=file.path, offset=offset, key=key, remedy=remedy)

@@ -110,7 +110,7 @@ class HFDocument:
         return tokens, types
 
     def types_with_bytes(self) -> list[int]:
-        """The types, those of byte tokens among the normal ones, which a tokenizer.json does not tell apart."""
+        """The types, with BYTE for normal tokens such as <0x0A>: a tokenizer.json has no type for bytes."""
         return [
             int(TokenType.BYTE) if kind == TokenType.NORMAL and text in BYTE_OF else kind
             for text, kind in zip(self.tokens, self.types)

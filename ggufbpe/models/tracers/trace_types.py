@@ -295,7 +295,7 @@ def joined(changes: Iterator[RewrittenText]) -> Iterator[RewrittenText]:
 
 
 def among_changes(words: Iterable[EncodedWord], changes: Iterator[RewrittenText]) -> Iterator[Step]:
-    """Yield each word after the changes that begin before its end, and last the changes that are left."""
+    """Yield each word after the changes that begin before its end; the remaining changes come last."""
     change = next(changes, None)
     for step in words:
         while change is not None and change.start < step.word.end:
