@@ -275,6 +275,7 @@ def decoded_line(line: bytes) -> str:
 
     Escapes of lone surrogates that stand for such bytes are written as bytes, so that they keep their meaning.
 
+    >>> import json
     >>> original_bytes(json.loads(decoded_line(b'"\xff \\udcff \\ud83d\\udcff"')))
     b'\xff \xed\xb3\xbf \xf0\x9f\x93\xbf'
     """
