@@ -31,7 +31,7 @@ _EXAMPLES = """\
 examples:
   ggufbpe split -f prompt.txt --size 512
   ggufbpe split -m model.gguf -f README.md --size 512 --overlap 64 --boundaries markdown
-  ggufbpe split -m embedder.gguf -f README.md --size 512 --add-special
+  ggufbpe split -m model.gguf -f README.md --size 512 --add-special
   ggufbpe split -f prompt.txt --size 512 -o parts"""
 
 

@@ -1273,7 +1273,7 @@ def test_nothing_untrusted_reaches_the_terminal(
         (["-p", "a", "-f", "b", "--ids", "1"], "give one text"),
         (["--stdin", "--ids", "-"], "only one of text and ids"),
         (["-p", "a", "--ids", "no such file"], "No such file"),
-        (["-p", "a", "--ids", "[1, [2]]"], "the ids are neither"),
+        (["-p", "a", "--ids", "[1, [2]]"], "--ids: [2] is not a token id (item 2 of 2)"),
         (["-p", "a", "--ids", "[[1], [2]]"], "ids of 2 texts"),
         (["-m", "no.gguf", "-p", "a", "--ids", "1"], "no.gguf: No such file"),
     ],
