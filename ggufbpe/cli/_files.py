@@ -55,16 +55,16 @@ def say_what_is_not_utf8(undecodable: int) -> None:
 # ---- files that are written -----------------------------------------------------------------------------
 
 
-def require_free(target: str, source: str | None, force: bool) -> None:
-    """`UsageError` for an existing file without --force, and for `source` itself.
+def require_free(target: str, force: bool, *sources: str | None) -> None:
+    """`UsageError` for an existing file without --force, and for one of `sources`.
 
     Devices and pipes are always free: nothing is replaced there. Checked before the work, so that none is lost.
     """
     if os.path.isdir(target):
         raise UsageError(f"{printable(target)} is a directory")
-    is_there = source is not None and os.path.exists(target) and os.path.exists(source)
-    if source is not None and is_there and os.path.samefile(target, source):
-        raise UsageError(f"{printable(target)} is the input file; give another name")
+    for source in sources if os.path.exists(target) else ():
+        if source is not None and os.path.exists(source) and os.path.samefile(target, source):
+            raise UsageError(f"{printable(target)} is the input file; give another name")
     if os.path.lexists(target) and not force and not is_special(target):
         raise UsageError(f"{printable(target)} already exists; --force overwrites it")
 
@@ -87,8 +87,7 @@ def require_folder(target: str) -> None:
 
 def require_page(target: str, force: bool, *sources: str | None) -> None:
     """`UsageError` for a page that cannot be written or is one of `sources`; `NotInstalledError` without jinja2."""
-    for source in sources:
-        require_free(target, source, force)
+    require_free(target, force, *sources)
     require_folder(target)
     from ..analysis.views.html_page import require_jinja
 

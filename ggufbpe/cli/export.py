@@ -162,8 +162,7 @@ def _paths(arguments: argparse.Namespace, kind: str, model: str | ModelLocation)
         elif name != TOKENIZER_CONFIG or os.path.basename(path) == main:  # it is only looked for beside that
             paths[name] = os.path.join(folder, name)
     for target in paths.values():
-        for source in _sources(model):
-            require_free(target, source, arguments.force)
+        require_free(target, arguments.force, *_sources(model))
     return paths
 
 

@@ -151,7 +151,7 @@ def run(arguments: argparse.Namespace) -> int:
                 force=arguments.force,
             )
     except FileExistsError:
-        require_free(arguments.output, None, arguments.force)  # as all commands say it
+        require_free(arguments.output, arguments.force)  # as all commands say it
         raise
     if arguments.json:
         _output.write_json(answers.fixed(done, source))

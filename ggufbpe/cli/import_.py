@@ -68,8 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     source = file_in(arguments.path)
     target = arguments.output
     if target != "-":
-        for each in files_read(source):
-            require_free(target, each, arguments.force)
+        require_free(target, arguments.force, *files_read(source))
     sample = [line for path in arguments.sample for line in lines_of(path)]
     found = import_vocabulary(
         source,

@@ -120,8 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
         from ..data.statistics.plots import check
 
         check(arguments.plot)  # fail before an hour of measuring
-        for source in (None, *arguments.paths):
-            require_free(arguments.plot, source, arguments.force)
+        require_free(arguments.plot, arguments.force, *arguments.paths)
     job = _Job()
     try:
         found = job.stats(arguments)

@@ -234,8 +234,7 @@ def _check(arguments: argparse.Namespace) -> None:
         reason = Form(split, end_of_word=arguments.end_of_word, unk=arguments.unk).why_not_llama_cpp()
         if reason is not None:
             raise UsageError(f"{reason}; or write it as .json")
-    for source in read:
-        require_free(target, source, arguments.force)
+    require_free(target, arguments.force, *read)
     require_folder(target)
 
 

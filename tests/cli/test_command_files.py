@@ -104,10 +104,10 @@ def test_targets(
     Path("link").symlink_to("there")
     Path("broken link").symlink_to("nowhere")
     if words is None:
-        require_free(target, source, force)
+        require_free(target, force, source)
     else:
         with pytest.raises(UsageError, match=words):
-            require_free(target, source, force)
+            require_free(target, force, source)
 
 
 def test_folders_of_targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
