@@ -280,6 +280,11 @@ def test_clients_that_send_before_they_read_learn_why_a_body_is_refused(quick_se
 
 
 def test_many_connections_at_once(quick_server: Server) -> None:
+    """Once its model is open: until then, requests wait, and of more than 256 the others get 429."""
+    first = quick_server.connect()
+    first.sendall(post(BODY, headers=CLOSE))
+    assert IDS in everything(first)
+    first.close()
     connections = [quick_server.connect() for _ in range(300)]
     for connection in connections:
         connection.sendall(post(BODY, headers=CLOSE))
