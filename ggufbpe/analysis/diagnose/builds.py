@@ -22,7 +22,7 @@ from ...models.vocabulary import Vocabulary
 from ...tokenizer import Tokenizer
 from . import causes
 from .cause_search import Answer
-from .variants import Variant
+from .encoding_changes import Encoding
 
 
 def of_other_build(
@@ -34,9 +34,7 @@ def of_other_build(
         if other.encode(text, add_special=add_special, parse_special=parse_special) == ids:
             found = _differences(tokenizer.vocabulary, vocabulary, text)
             cause = causes.other_build(tokenizer.llama_cpp, vocabulary.llama_cpp, found)
-            before, behind = vocabulary.added if add_special else ([], [])
-            variant = Variant(vocabulary, text, parse_special, head=tuple(before), tail=tuple(behind))
-            return Answer((cause,), 1.0, variant)
+            return Answer((cause,), 1.0, Encoding(vocabulary, parse_special).variant(text, add_special))
     return None
 
 

@@ -32,6 +32,11 @@ class Cause(NamedTuple):
     fix: str = ""
     change: Change = Change()
 
+    @property
+    def place(self) -> int:
+        """The place of the cause in `CAUSES`."""
+        return CAUSES.index(self.id)
+
     def to_dict(self) -> dict[str, object]:
         """The cause as `--json` writes it."""
         return {"id": self.id, "detail": self.detail, "fix": self.fix}

@@ -168,13 +168,13 @@ class Search(Changes):
             around = self._around(encoding, target, side)
             found = (*self.always, *target.causes, *around, *text.causes, *encoding.causes, *cut)
             if found:
-                found = tuple(sorted(found, key=lambda cause: CAUSES.index(cause.id)))
+                found = tuple(sorted(found, key=lambda cause: cause.place))
                 yield Answer(found, 1.0, self._variant(encoding, text, target, side))
 
     def _cut(self, target: Target, count: int, side: str) -> tuple[Cause]:
         """The cause if only a part of `count` ids is given."""
-        whole = count + len(target.head or self._frame(self.vocabulary, "bos"))
-        whole += len(target.tail or self._frame(self.vocabulary, "eos"))
+        before, behind = self.base.around(self.add_special)
+        whole = len(target.head or before) + count + len(target.tail or behind)
         return (causes.truncated(len(self.ids), whole, side),)
 
     def _decodes_alike(self, vocabulary: Vocabulary) -> bool:
@@ -184,24 +184,24 @@ class Search(Changes):
 
     def _around(self, encoding: Encoding, target: Target, cut: str) -> Iterator[Cause]:
         """The causes if BOS and EOS differ from the model's. Truncated ids have no end to compare."""
-        vocabulary = encoding.vocabulary
-        ours, eos = self._frame(vocabulary, "bos"), self._frame(vocabulary, "eos")
+        vocabulary, (before, behind) = encoding.vocabulary, encoding.around(self.add_special)
         if target.head or cut != "start":
             # The name of a pre-tokenizer can imply that BOS is added, if the file does not say.
             named = vocabulary.pre_tokenizer.add_bos or vocabulary.pre_tokenizer.always_add_bos
-            by_name = named and target.head == self._frame(vocabulary._replace(add_bos=True), "bos")
+            with_bos = encoding._replace(vocabulary=vocabulary._replace(add_bos=True))
+            by_name = named and target.head == with_bos.around(self.add_special)[0]
             is_pre = any(cause.id == "pre_type" for cause in encoding.causes)
-            if ours == target.head or not (is_pre and by_name and self.vocabulary.named_add_bos is None):
-                yield from framing(vocabulary, "bos", ours, target.head)
+            if before == target.head or not (is_pre and by_name and self.vocabulary.named_add_bos is None):
+                yield from framing(vocabulary, "bos", before, target.head)
         if cut != "end" or target.tail:
-            yield from framing(vocabulary, "eos", eos, target.tail)
+            yield from framing(vocabulary, "eos", behind, target.tail)
 
     def _variant(self, encoding: Encoding, text: ChangedText, target: Target, cut: str) -> Variant:
         count = len(target.core)
         kept = {"": (None, None), "end": (0, count), "start": (-count or None, None)}[cut]
-        vocabulary, parse_special, way, _ = encoding
         head, tail, shift = target.head, target.tail, target.shift
-        return Variant(vocabulary, text.data, parse_special, way, head, tail, kept, shift)
+        changed = encoding._replace(head=head, tail=tail, shift=shift)
+        return changed.variant(text.data, self.add_special)._replace(kept=kept)
 
     def _merged(self, found: list[Answer]) -> list[Answer]:
         """`found` with the fewest causes, checked, and without pre-tokenizers for another kind of vocabulary."""
@@ -275,12 +275,12 @@ def expected_of(answer: Answer, ours: Vocabulary, add_special: bool) -> Encode |
 
     def expected(tokenizer: Tokenizer, compared: TextWithIds) -> list[int]:
         vocabulary = tokenizer.vocabulary._replace(**kept)
-        before, behind = vocabulary.added if add_special else ([], [])
+        before, behind = Encoding(vocabulary, variant.parse_special).around(add_special)
         asked = variant._replace(vocabulary=vocabulary)
         if "bos" not in by_hand and not (is_cut["start"] and not variant.head):
-            asked = asked._replace(head=tuple(before))
+            asked = asked._replace(head=before)
         if not by_hand & {"eos", "sep"} and not (is_cut["end"] and not variant.tail):
-            asked = asked._replace(tail=tuple(behind))
+            asked = asked._replace(tail=behind)
         if kept or variant.way:
             tokenizer = variants_of(tokenizer).tokenizer(vocabulary, variant.way)
         return asked.of(tokenizer)

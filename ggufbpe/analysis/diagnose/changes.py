@@ -17,7 +17,7 @@ from ...models.special_ids import STRIPS_MASK
 from ...models.vocabulary import BYTE, NORMAL, SPECIAL_TYPES, USER_DEFINED, Vocabulary
 from ...tokenizer import Tokenizer
 from ..doctor.marker_tokens import find_marker_tokens
-from . import causes, vocabulary_causes
+from . import vocabulary_causes
 from .cause import Cause
 from .encoding_changes import (
     Encoding,
@@ -26,6 +26,7 @@ from .encoding_changes import (
     tokens_to_retype,
     with_ignore_merges,
     with_merges,
+    with_merges_by_id,
     with_parse_special,
     with_pre,
     with_types,
@@ -34,7 +35,7 @@ from .framing import name_of_added
 from .id_evidence import Target, is_lossless, shifts
 from .model_changes import RARE, model_changes
 from .text_changes import CHARSMAP_MISSING, OF_FLAGS, TEXT_CHANGES, TextChange, space_prefix
-from .variants import BY_ID, Variants, variants_of
+from .variants import Variants, variants_of
 
 _HAS_PIECE = SPECIAL_TYPES | NORMAL | BYTE
 MOST_CHANGES = 2  # of text and encoding; BOS, EOS and limits come on top
@@ -111,18 +112,13 @@ class Changes:
         """What may be BOS at the beginning of `ids` (or EOS, if `ids` are reversed)."""
         yield ()
         special = self.vocabulary.special_ids[name_of_added(self.vocabulary, name)]
-        added = self._frame(self.vocabulary, name) != ()
+        added = self.base.around(self.add_special)[name != "bos"] != ()
         is_special = bool(ids) and 0 <= ids[0] < len(self.vocabulary.tokens)
         is_special = is_special and self.vocabulary.attributes[ids[0]] & SPECIAL_TYPES != 0
         if ids and (ids[0] == special or added or is_special):
             yield (ids[0],)
         if len(ids) > 1 and ids[0] == ids[1] == special:
             yield (ids[0], ids[1])
-
-    def _frame(self, vocabulary: Vocabulary, name: str) -> tuple[int, ...]:
-        """What a vocabulary adds: "bos" before a text, "eos" after it, which may be SEP."""
-        before, behind = vocabulary.added
-        return tuple(before if name == "bos" else behind) if self.add_special else ()
 
     def key(self, data: bytes) -> bytes:
         """A text as the model's ids decode to it."""
@@ -197,7 +193,7 @@ class Changes:
         if not self.vocabulary.tokenizer_model.has_pre_tokenizer:
             return changes + list(model_changes(self.vocabulary, self.merges_of))
         changes.append(("ignore_merges", with_ignore_merges))
-        changes.append(("merges", lambda e: e.with_cause(causes.merges_by_id(), way=BY_ID)))
+        changes.append(("merges", with_merges_by_id))
         changes += [("merges", with_merges(other.vocabulary)) for other in self.merges_of]
         return changes
 

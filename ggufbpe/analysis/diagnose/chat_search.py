@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import cached_property
 from itertools import combinations, product
 from typing import NamedTuple
@@ -22,7 +23,7 @@ from ..doctor.chat_markers import markers_of
 from ..doctor.token_checks import BARS
 from . import chat_changes as changing
 from .agreement import agreeing_share
-from .cause import CAUSES, Cause
+from .cause import Cause
 from .chat_causes import marker_texts
 from .chat_changes import AS_TRANSFORMERS_5, ChatChange, Rendering
 from .plain_jinja import prompts as prompts_of_transformers
@@ -97,11 +98,11 @@ class ChatSearch:
                 break  # the other bases take long, so they are only tried if nothing else explains as much
             for each in self._of_size(size, getattr(self, kind) if size or kind == _BASES[0] else ()):
                 for more in fits(each.prompt, size) if each.prompt is not None else ():
-                    causes = tuple(sorted((*each.causes, *more), key=_place))
+                    causes = tuple(sorted((*each.causes, *more), key=lambda cause: cause.place))
                     fewest = min(fewest, len(causes)) if found else len(causes)
                     found.setdefault(repr(causes), (causes, each.prompt or b""))
         smallest = [item for item in found.values() if len(item[0]) == fewest]
-        return sorted(smallest, key=lambda item: [_place(cause) for cause in item[0]])
+        return sorted(smallest, key=lambda item: [cause.place for cause in item[0]])
 
     @cached_property
     def _known(self) -> list[Outcome]:
@@ -258,12 +259,12 @@ class ChatSearch:
     def _by_transformers(self, chats: Sequence[Rendering]) -> list[bytes | None]:
         """The prompts of transformers, one child process for each template and time."""
         found: dict[int, bytes | None] = {}
-        groups: dict[tuple[str, object], list[int]] = {}
+        groups: dict[tuple[str, datetime | None], list[int]] = {}
         for number, chat in enumerate(chats):
             groups.setdefault((self._source(chat), chat.now), []).append(number)
         for (source, now), numbers in groups.items():
             names = [self._names(chats[number]) for number in numbers]
-            seconds = None if now is None else now.timestamp()  # type: ignore[attr-defined]
+            seconds = None if now is None else now.timestamp()
             answers: Sequence[str | None] = [None] * len(numbers)
             if source and time.monotonic() < self._end:
                 answers = prompts_of_transformers(source, names, seconds)
@@ -311,10 +312,6 @@ def _with_effect(base: Outcome, made: Sequence[Outcome]) -> list[Outcome]:
             seen.add(key)
             out.append(each)
     return out
-
-
-def _place(cause: Cause) -> int:
-    return CAUSES.index(cause.id)
 
 
 _WORD = re.compile(rb"\w+|\s+|[^\w\s]")

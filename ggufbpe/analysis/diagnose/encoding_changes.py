@@ -13,18 +13,50 @@ from ...models.special_ids import STRIPS_MASK, takes_space_behind
 from ...models.vocabulary import LSTRIP, NORMAL, RSTRIP, Vocabulary
 from . import causes
 from .cause import Cause
+from .text_changes import TextChange
+from .variants import BY_ID, Variant
 
 
 class Encoding(NamedTuple):
-    """All that turns a text into ids."""
+    """All that turns a text into ids, and the causes of what is not as the model has it."""
 
     vocabulary: Vocabulary
     parse_special: bool
     way: str = ""  # how words become ids, if not in the model's own way (variants.py)
     causes: tuple[Cause, ...] = ()
+    texts: tuple[TextChange, ...] = ()  # what is done to the text first
+    head: tuple[int, ...] | None = None  # before the ids, instead of what the vocabulary adds
+    tail: tuple[int, ...] | None = None  # behind them, likewise
+    shift: tuple[int, int] = (0, 0)  # this and `exchanged` as in `Variant`
+    exchanged: tuple[tuple[int, int], ...] = ()
 
     def with_cause(self, cause: Cause, **fields: object) -> Encoding:
+        """Return this encoding with changed fields and the cause of that."""
         return self._replace(causes=(*self.causes, cause), **fields)  # type: ignore[arg-type]
+
+    def around(self, add_special: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the ids before and behind those of each text."""
+        before, behind = self.vocabulary.added if add_special else ([], [])
+        return (
+            tuple(before) if self.head is None else self.head,
+            tuple(behind) if self.tail is None else self.tail,
+        )
+
+    def variant(self, text: bytes, add_special: bool) -> Variant:
+        """Return the `Variant` that encodes `text` in this way."""
+        for change in self.texts:
+            text = change.apply(text)
+        head, tail = self.around(add_special)
+        return Variant(
+            self.vocabulary,
+            text,
+            self.parse_special,
+            self.way,
+            head,
+            tail,
+            shift=self.shift,
+            exchanged=self.exchanged,
+        )
 
 
 EncodingChange = Callable[[Encoding], Encoding]
@@ -43,6 +75,16 @@ def with_ignore_merges(encoding: Encoding) -> Encoding:
         pre_tokenizer=entry._replace(ignore_merges=not entry.ignore_merges)
     )
     return encoding.with_cause(causes.ignore_merges(encoding.vocabulary), vocabulary=vocabulary)
+
+
+def with_merges_by_id(encoding: Encoding) -> Encoding:
+    """With words merged in the order of token ids."""
+    return encoding.with_cause(causes.merges_by_id(), way=BY_ID)
+
+
+def with_text_change(change: TextChange) -> EncodingChange:
+    """A change of the text before it is encoded."""
+    return lambda encoding: encoding.with_cause(change.cause, texts=(*encoding.texts, change))
 
 
 def with_merges(other: Vocabulary) -> EncodingChange:

@@ -37,7 +37,6 @@ from .builds import of_other_build
 from .cause import Cause
 from .cause_search import Answer, expected_of, order
 from .damaged_merges import with_damaged_merges
-from .encoding_states import variant_of
 from .explanation import Diagnosis, Explanation
 from .model_changes import other_models
 from .nearest import Nearest
@@ -111,16 +110,15 @@ def answers(
     add_special = add_special and meaning != AS_COMMAND
     if ids == tokenizer.encode(text, add_special=add_special, parse_special=parse_special):
         return [], meaning, (add_special, parse_special)
-    found = search(tokenizer, text, ids, add_special=add_special, parse_special=parse_special, others=others)
+    searched = partial(search, tokenizer, text, ids, parse_special=parse_special, others=others)
+    found = searched(add_special=add_special)
     if meaning == AS_COMMAND and any(cause.id in ("bos", "eos", "sep") for cause in found[0].causes):
         # so that guess was wrong
         meaning, add_special = AS_LIBRARY, True
-        found = search(tokenizer, text, ids, parse_special=parse_special, others=others)
+        found = searched(add_special=add_special)
     elif add_special and _is_command_of_other_model(found[0]):
         meaning, add_special = AS_COMMAND, False
-        found = search(
-            tokenizer, text, ids, add_special=add_special, parse_special=parse_special, others=others
-        )
+        found = searched(add_special=add_special)
     return found, meaning, (add_special, parse_special)
 
 
@@ -255,11 +253,11 @@ def _several(
         least = before
     if not found.causes or found.explains < least:
         return []
-    variant = variant_of(found.state, compared.text, add_special)
+    variant = found.encoding.variant(compared.text, add_special)
     if found.explains == 1:
         return [Answer(found.causes, 1.0, variant, found.expected)]
     ids = with_exchange(compared.ids, variant.exchanged)
-    rest = Nearest(several.tokenizer(found.state), compared.text, ids, *flags).partial()[0]
+    rest = Nearest(several.tokenizer(found.encoding), compared.text, ids, *flags).partial()[0]
     known = {cause.id for cause in found.causes}
     more = tuple(cause for cause in rest.causes if cause.id not in known)
     return [Answer((*found.causes, *more), found.explains, variant, found.expected)]

@@ -208,7 +208,8 @@ class Nearest(Search):
 
     def _candidates(self) -> Iterator[Answer]:
         """Single changes of every kind."""
-        plain = Target(self._frame(self.vocabulary, "bos"), [], self._frame(self.vocabulary, "eos"), None)
+        before, behind = self.base.around(self.add_special)
+        plain = Target(before, [], behind, None)
         framed = [target for target in self.targets if target.shift == (0, 0)]
         alike = [target for target in framed if (target.head, target.tail) == (plain.head, plain.tail)]
         for target in (alike or framed)[:1]:

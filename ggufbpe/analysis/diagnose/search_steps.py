@@ -1,17 +1,18 @@
-"""Lists the changes that a search over several texts (several.py) tries next in a state."""
+"""Lists the changes that a search over several texts (several.py) tries next."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, reduce
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
 
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from ...models.vocabulary import CONTROL, NORMAL, RSTRIP, SPECIAL_TYPES, UNUSED, USER_DEFINED, Vocabulary
 from ...native.lazy_strings import as_dict
+from ...tokenizer import Tokenizer
 from ..doctor.marker_tokens import MarkerTokens, find_marker_tokens
 from ..doctor.texts_with_ids import TextWithIds
-from . import causes
 from .changes import groups_of_pre, text_changes_of
 from .encoding_changes import (
     Encoding,
@@ -19,17 +20,18 @@ from .encoding_changes import (
     tokens_to_retype,
     with_ignore_merges,
     with_merges,
+    with_merges_by_id,
     with_parse_special,
     with_pre,
+    with_text_change,
     with_types,
 )
-from .encoding_states import EncodingState, SearchStep, States, around
 from .framing import name_of_added
-from .id_evidence import shifts
+from .id_evidence import is_lossless, shifts
 from .model_changes import model_changes
-from .text_changes import TextChange, space_prefix
+from .text_changes import space_prefix
 from .texts_of_ids import texts_of_lost
-from .variants import BY_ID
+from .variants import variants_of
 
 _TYPES = SPECIAL_TYPES | NORMAL
 _LEAST_GAIN = 0.2  # of a change of the text: most of them change a few ids by chance
@@ -40,20 +42,67 @@ _MOST_EXCHANGED = 8  # pairs of tokens
 FIELD = {"bos": "head", "eos": "tail"}
 
 
-class Steps(States):
-    """The changes that may be tried in a state."""
+class SearchStep(NamedTuple):
+    """A change. Steps of one `kind` exclude each other; `names` are those of a pre-tokenizer."""
 
-    def _steps(self, state: EncodingState, tried: Sequence[TextWithIds]) -> Iterator[SearchStep]:
-        differing = [each for each in tried if self.ids(state, each) != each.ids]
+    kind: str
+    apply: EncodingChange
+    names: tuple[str, ...] = ()
+    least: float = 0.0  # the share of what disagrees that must agree afterwards
+
+
+class Steps:
+    """The changes that may be tried next, for an encoding of several texts.
+
+    `same` are models with the same tokens, from which the ids may come. `like` is the vocabulary that the ids are known
+    to come from: only what differs there is suspected.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        compared: Sequence[TextWithIds],
+        *,
+        add_special: bool = True,
+        parse_special: bool = True,
+        same: Sequence[Tokenizer] = (),
+        like: Vocabulary | None = None,
+    ) -> None:
+        self._tokenizer, self._vocabulary = tokenizer, tokenizer.vocabulary
+        self._variants = variants_of(tokenizer)
+        self._compared = compared
+        self._add_special = add_special
+        self._same, self._like = same, like
+        self._base = Encoding(self._vocabulary, parse_special)
+        self._is_lossless = is_lossless(self._vocabulary)
+
+    def tokenizer(self, encoding: Encoding) -> Tokenizer:
+        """Return the tokenizer of an encoding."""
+        return self._variants.tokenizer(encoding.vocabulary, encoding.way)
+
+    def ids(self, encoding: Encoding, compared: TextWithIds) -> list[int]:
+        """Return the ids of a text in an encoding."""
+        return self._of(encoding, compared, self.tokenizer(encoding))
+
+    def _of(self, encoding: Encoding, compared: TextWithIds, tokenizer: Tokenizer) -> list[int]:
+        """The ids of a text in an encoding, of which `tokenizer` is the tokenizer."""
+        variant = encoding.variant(compared.text, self._add_special)
+        head, tail = variant.head * compared.has_begin, variant.tail * compared.has_end
+        return variant._replace(head=head, tail=tail).of(tokenizer, continues=not compared.has_begin)
+
+    # ---- changes ----------------------------------------------------------------------------------------
+
+    def _steps(self, encoding: Encoding, tried: Sequence[TextWithIds]) -> Iterator[SearchStep]:
+        differing = [each for each in tried if self.ids(encoding, each) != each.ids]
         for name in ("bos", "eos"):
-            yield from self._end_steps(state, name, tried)
+            yield from self._end_steps(encoding, name, tried)
         yield from self._pre_steps()
-        yield from self._type_steps(state, differing)
+        yield from self._type_steps(encoding, differing)
         yield from self._model_steps()
-        yield from self._lost_steps(state, differing)
+        yield from self._lost_steps(encoding, differing)
         if not (self._is_lossless and all(self._says_the_same(each) for each in differing)):
             yield from self._text_steps(differing)
-            yield from self._vocabulary_steps(state, differing)
+            yield from self._vocabulary_steps(encoding, differing)
 
     def _says_the_same(self, each: TextWithIds) -> bool:
         """Whether ids decode to their text, so that no change of the text leads to them."""
@@ -71,12 +120,12 @@ class Steps(States):
             masks = masks and "<mask>" in self._vocabulary.token_to_id
             entry, own = PRE_TOKENIZERS[group[0]], self._vocabulary.pre_tokenizer
             least = 0.0 if entry.byte_encode == own.byte_encode else _LEAST_OF_OTHER_KIND
-            yield SearchStep("pre", on_encoding(with_pre(group, masks), _bos_by_name), tuple(group), least)
+            yield SearchStep("pre", _with_bos_by_name(with_pre(group, masks)), tuple(group), least)
 
-    def _type_steps(self, state: EncodingState, differing: Sequence[TextWithIds]) -> Iterator[SearchStep]:
+    def _type_steps(self, encoding: Encoding, differing: Sequence[TextWithIds]) -> Iterator[SearchStep]:
         """Types that markers must have, as the ids show: parsed, or encoded as plain text."""
-        vocabulary, parse = state.encoding.vocabulary, state.encoding.parse_special
-        tokenizer = self.tokenizer(state)
+        vocabulary, parse = encoding.vocabulary, encoding.parse_special
+        tokenizer = self.tokenizer(encoding)
         special = tokenizer.pipeline.special
         parsed: set[int] = set()
         plain: set[int] = set()
@@ -92,7 +141,7 @@ class Steps(States):
         for some, others in tokens_to_retype(parsed, plain, words):
             types = self._types_of(set(some)) | dict.fromkeys(others, NORMAL)
             if types:
-                yield SearchStep("types", on_encoding(with_types(vocabulary, types)))
+                yield SearchStep("types", with_types(vocabulary, types))
 
     def _types_of(self, parsed: set[int]) -> dict[int, int]:
         """The attributes of markers that are `parsed`, and of those near them that no text has as plain text."""
@@ -101,7 +150,7 @@ class Steps(States):
             if token in parsed or not any(
                 tokens[token].encode() in each.text and token not in each.ids for each in self._compared
             ):
-                found[token] = kind if self._base.encoding.parse_special else USER_DEFINED
+                found[token] = kind if self._base.parse_special else USER_DEFINED
         if self._like is None:
             return found
         kinds, own = found | self._types_of_like(found), self._vocabulary.attributes
@@ -125,17 +174,15 @@ class Steps(States):
     def _markers(self) -> MarkerTokens:
         return find_marker_tokens(self._tokenizer)
 
-    def _end_steps(
-        self, state: EncodingState, name: str, tried: Sequence[TextWithIds]
-    ) -> Iterator[SearchStep]:
+    def _end_steps(self, encoding: Encoding, name: str, tried: Sequence[TextWithIds]) -> Iterator[SearchStep]:
         """What else may be before or behind each text, as their first or last ids show."""
-        at, vocabulary = (0 if name == "bos" else -1), state.encoding.vocabulary
+        at, vocabulary = (0 if name == "bos" else -1), encoding.vocabulary
         special = vocabulary.special_ids[name_of_added(vocabulary, name)]
         ends = Counter(each.ids[at] for each in tried if each.ids)
         usual = [end for end, _ in ends.most_common(2) if self._may_be_end(end, special, ends, len(tried))]
         found: list[tuple[int, ...]] = [(), *((end,) for end in usual), *((end, end) for end in usual)]
         for end in found:
-            own = around(state, self._add_special)[name != "bos"]
+            own = encoding.around(self._add_special)[name != "bos"]
             if end != own:
                 yield SearchStep(name, lambda given, end=end: given._replace(**{FIELD[name]: end}))  # type: ignore[misc]
 
@@ -147,20 +194,17 @@ class Steps(States):
         return is_special or token in self._markers or (ends[token] == count > 2)
 
     def _model_steps(self) -> Iterator[SearchStep]:
-        yield SearchStep("parse_special", on_encoding(with_parse_special))
+        yield SearchStep("parse_special", with_parse_special)
         if not self._vocabulary.tokenizer_model.has_pre_tokenizer:
             for kind, change in model_changes(self._vocabulary, self._same):
-                yield SearchStep(
-                    kind, on_encoding(change), least=_LEAST_OF_SCORES if kind == "scores" else 0.0
-                )
+                yield SearchStep(kind, change, least=_LEAST_OF_SCORES if kind == "scores" else 0.0)
             return
-        yield SearchStep("ignore_merges", on_encoding(with_ignore_merges), least=_LEAST_OF_MERGES)
+        yield SearchStep("ignore_merges", with_ignore_merges, least=_LEAST_OF_MERGES)
         for other in self._same:
             if list(other.vocabulary.merges) != list(self._vocabulary.merges):
-                yield SearchStep("merges", on_encoding(with_merges(other.vocabulary)), least=_LEAST_OF_MERGES)
+                yield SearchStep("merges", with_merges(other.vocabulary), least=_LEAST_OF_MERGES)
         if self._like is None:
-            by_id = on_encoding(lambda e: e.with_cause(causes.merges_by_id(), way=BY_ID))
-            yield SearchStep("merges", by_id, least=_LEAST_OF_MERGES)
+            yield SearchStep("merges", with_merges_by_id, least=_LEAST_OF_MERGES)
 
     def _text_steps(self, differing: Sequence[TextWithIds]) -> Iterator[SearchStep]:
         changes = text_changes_of(self._vocabulary)
@@ -168,30 +212,28 @@ class Steps(States):
             changes.append(space_prefix("at the beginning", lambda data: b" " + data))
         for change in changes:
             if any(change.apply(each.text) != each.text for each in differing):
-                yield SearchStep(change.cause.id, _with_text_change(change), least=_LEAST_GAIN)
+                yield SearchStep(change.cause.id, with_text_change(change), least=_LEAST_GAIN)
 
-    def _lost_steps(self, state: EncodingState, differing: Sequence[TextWithIds]) -> Iterator[SearchStep]:
+    def _lost_steps(self, encoding: Encoding, differing: Sequence[TextWithIds]) -> Iterator[SearchStep]:
         """Tokens that only the other side has."""
-        size = len(state.encoding.vocabulary.tokens)
+        size = len(encoding.vocabulary.tokens)
         if self._like is not None:
             others = enumerate(self._like.tokens[size:], size) if len(self._like.tokens) > size else ()
             found = {token: (text, self._like.attributes[token]) for token, text in others}
         else:
-            own = state.encoding.vocabulary
+            own = encoding.vocabulary
             end = own.token_to_id.get("</s>")  # where it takes the spaces behind it, all markers of Phi-3 do
             kind = CONTROL | (0 if end is None else own.attributes[end] & RSTRIP)
             texts = texts_of_lost(self._tokenizer, differing)
             found = {token: (text, kind) for token, text in texts.items()}
         if found:
-            yield SearchStep("lost", on_encoding(_with_tokens(found)), least=_LEAST_GAIN)
+            yield SearchStep("lost", _with_tokens(found), least=_LEAST_GAIN)
 
-    def _vocabulary_steps(
-        self, state: EncodingState, differing: Sequence[TextWithIds]
-    ) -> Iterator[SearchStep]:
+    def _vocabulary_steps(self, encoding: Encoding, differing: Sequence[TextWithIds]) -> Iterator[SearchStep]:
         """Ids that are shifted, and tokens that have each other's ids."""
         pairs: set[tuple[int, int]] = set()
         for each in differing:
-            ours = self.ids(state, each)
+            ours = self.ids(encoding, each)
             for shift in shifts(ours, each.ids):
                 yield SearchStep("vocabulary", lambda given, s=shift: given._replace(shift=s))  # type: ignore[misc]
             if len(ours) == len(each.ids):
@@ -202,16 +244,7 @@ class Steps(States):
             sorted((a, b) for a, b in pairs if a < b and (b, a) in pairs and others[a] == others[b] == 1)
         )
         if 0 < len(sure) <= _MOST_EXCHANGED:
-            yield SearchStep("vocabulary", lambda given: given._replace(exchanged=sure))
-
-
-def on_encoding(*changes: EncodingChange) -> Callable[[EncodingState], EncodingState]:
-    """The changes of an encoding as one of a state."""
-
-    def apply(state: EncodingState) -> EncodingState:
-        return state._replace(encoding=reduce(lambda given, change: change(given), changes, state.encoding))
-
-    return apply
+            yield exchange(sure)
 
 
 def _with_tokens(found: Mapping[int, tuple[str, int]]) -> EncodingChange:
@@ -242,13 +275,14 @@ def exchange(pairs: tuple[tuple[int, int], ...]) -> SearchStep:
     return SearchStep("vocabulary", lambda given: given._replace(exchanged=pairs))
 
 
-def _with_text_change(change: TextChange) -> Callable[[EncodingState], EncodingState]:
-    return lambda state: state._replace(texts=(*state.texts, change))
+def _with_bos_by_name(change: EncodingChange) -> EncodingChange:
+    """`change` of the pre-tokenizer, from which also follows whether BOS is added, if the file does not say."""
 
+    def changed(encoding: Encoding) -> Encoding:
+        encoding = change(encoding)
+        vocabulary = encoding.vocabulary
+        entry, said = vocabulary.pre_tokenizer, vocabulary.named_add_bos
+        added = (entry.add_bos if said is None else said) or entry.always_add_bos
+        return encoding._replace(vocabulary=vocabulary._replace(add_bos=added))
 
-def _bos_by_name(encoding: Encoding) -> Encoding:
-    """Whether BOS is added follows from the pre-tokenizer, if the file does not say."""
-    vocabulary = encoding.vocabulary
-    entry, said = vocabulary.pre_tokenizer, vocabulary.named_add_bos
-    added = (entry.add_bos if said is None else said) or entry.always_add_bos
-    return encoding._replace(vocabulary=vocabulary._replace(add_bos=added))
+    return changed

@@ -11,7 +11,8 @@ explain only shows beside it.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import reduce
 from operator import ge
 from typing import NamedTuple
 
@@ -20,17 +21,18 @@ from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from ...tokenizer import Tokenizer
 from ..doctor.texts_with_ids import Encode, TextWithIds, parts_of
 from . import vocabulary_causes
-from .cause import CAUSES, Cause
+from .agreement import common
+from .cause import Cause
 from .cause_search import named_pre
 from .damaged_merges import told_as_damage
 from .encoding_changes import Encoding
-from .encoding_states import MOST_BYTES, EncodingState, SearchStep, around, shortest
 from .framing import framing
-from .search_steps import FIELD, Steps, exchange
+from .search_steps import FIELD, SearchStep, Steps, exchange
 from .texts_of_ids import exchanged_in, swapped
 from .variants import variants_of
 
 _MOST_STEPS = 6
+_MOST_BYTES = 12_000  # of texts by which changes are chosen
 SECONDS = 2.0  # of processor time, for trying changes
 
 
@@ -39,7 +41,7 @@ class FoundCauses(NamedTuple):
 
     causes: tuple[Cause, ...]
     explains: float
-    state: EncodingState
+    encoding: Encoding
     explained: list[bool]
     expected: Encode  # the ids of a text by a changed model, where what no file can express differs as well
 
@@ -55,13 +57,13 @@ class Several(Steps):
         steps = evident = [*self._doubted(tried), *self._swapped(tried)]
         self._end = time.thread_time() + SECONDS
         for _ in range(_MOST_STEPS):
-            state = self._after(steps)
-            if self._all_agree(state, tried):
-                more = self._telling(state)  # what the texts that were tried do not show, others may
+            encoding = self._after(steps)
+            if self._all_agree(encoding, tried):
+                more = self._telling(encoding)  # what the texts that were tried do not show, others may
                 if not more:
                     break
                 tried = more
-            best = self._best(state, steps, tried)
+            best = self._best(encoding, steps, tried)
             if best is None or time.thread_time() > self._end:
                 break
             steps = [*steps, best]
@@ -82,10 +84,10 @@ class Several(Steps):
         """
         if not steps or any(step.kind == "pre" for step in steps):
             return []
-        state = self._after(steps)
-        share, explained = self._agreeing(state, tried), self._explained(state)
+        encoding = self._after(steps)
+        share, explained = self._agreeing(encoding, tried), self._explained(encoding)
         for step in self._likely_pre():
-            after = step.apply(state)
+            after = step.apply(encoding)
             if self._agreeing(after, tried) >= share and all(map(ge, self._explained(after), explained)):
                 return [step]
         return []
@@ -112,32 +114,32 @@ class Several(Steps):
             pairs = exchanged_in(self._vocabulary.tokens, self._like.tokens, tried)
         return [exchange(pairs)] if pairs else []
 
-    def _telling(self, state: EncodingState) -> list[TextWithIds]:
+    def _telling(self, encoding: Encoding) -> list[TextWithIds]:
         """The shortest texts that still differ, and some that agree; empty if none differs."""
-        differing = [each for each, is_same in zip(self._compared, self._explained(state)) if not is_same]
+        differing = [each for each, is_same in zip(self._compared, self._explained(encoding)) if not is_same]
         if not differing:
             return []
         parts = [part for each in differing for part in self._parts(each)]
-        differing = [each for each in parts if self.ids(state, each) != each.ids] or differing
-        chosen = shortest(differing, MOST_BYTES)
+        differing = [each for each in parts if self.ids(encoding, each) != each.ids] or differing
+        chosen = shortest(differing, _MOST_BYTES)
         agreeing = [each for each in self._compared if each not in chosen and each not in differing]
-        return chosen + shortest(agreeing, MOST_BYTES // 4)
+        return chosen + shortest(agreeing, _MOST_BYTES // 4)
 
     def _parts(self, each: TextWithIds) -> list[TextWithIds]:
         """A text, or if it is long, its lines."""
-        return parts_of(self._tokenizer, each) if len(each.text) > MOST_BYTES else [each]
+        return parts_of(self._tokenizer, each) if len(each.text) > _MOST_BYTES else [each]
 
     def _best(
-        self, state: EncodingState, steps: Sequence[SearchStep], tried: Sequence[TextWithIds]
+        self, encoding: Encoding, steps: Sequence[SearchStep], tried: Sequence[TextWithIds]
     ) -> SearchStep | None:
         """The change after which most ids agree, if these are more than before."""
         taken = {step.kind for step in steps}
-        best, most = None, self._agreeing(state, tried)
+        best, most = None, self._agreeing(encoding, tried)
         before = most
-        for step in self._steps(state, tried):
+        for step in self._steps(encoding, tried):
             if step.kind in taken:
                 continue
-            after = step.apply(state)
+            after = step.apply(encoding)
             share = self._agreeing(after, tried)
             if share > max(most, before + step.least * (1 - before)):
                 best, most = step, share
@@ -158,40 +160,76 @@ class Several(Steps):
                 steps = others
         return steps
 
+    # ---- how far ids agree -------------------------------------------------------------------------------
+
+    def _after(self, steps: Iterable[SearchStep], base: Encoding | None = None) -> Encoding:
+        return reduce(lambda encoding, step: step.apply(encoding), steps, base or self._base)
+
+    def _explained(self, encoding: Encoding) -> list[bool]:
+        """Which texts have the other side's ids in an encoding; by the compiled engine if they are long."""
+        tokenizer = self.tokenizer(encoding)
+        if sum(len(each.text) for each in self._compared) > _MOST_BYTES and not encoding.way:
+            tokenizer = Tokenizer(encoding.vocabulary)
+        found = []
+        for each in self._compared:
+            try:
+                found.append(self._of(encoding, each, tokenizer) == each.ids)
+            except ValueError:  # a byte without a token, a damaged charsmap
+                found.append(False)
+        return found
+
+    def _agreeing(self, encoding: Encoding, compared: Sequence[TextWithIds]) -> float:
+        """The share of the ids of all texts that agree, in order."""
+        tokenizer = self.tokenizer(encoding)
+        agree = total = 0
+        for each in compared:
+            try:
+                ours = self._of(encoding, each, tokenizer)
+            except ValueError:  # a byte without a token, a damaged charsmap
+                return 0.0
+            agree += common(ours, each.ids)
+            total += max(len(ours), len(each.ids))
+        return agree / total if total else 1.0
+
+    def _all_agree(self, encoding: Encoding, compared: Iterable[TextWithIds]) -> bool:
+        return all(self.ids(encoding, each) == each.ids for each in compared)
+
     # ---- what is told -----------------------------------------------------------------------------------
 
     def _told(self, steps: list[SearchStep]) -> FoundCauses:
-        state = self._after(steps)
-        told = {step.kind: told_as_damage(self._tokenizer, self._causes_of(step, state)) for step in steps}
-        explained = self._explained(state)
-        tried = shortest(self._compared, 4 * MOST_BYTES)
-        agree = 1.0 if all(explained) else min(self._agreeing(state, tried), 0.9999)
-        found = sorted((cause for each in told.values() for cause in each), key=_place)
+        encoding = self._after(steps)
+        told = {step.kind: told_as_damage(self._tokenizer, self._causes_of(step, encoding)) for step in steps}
+        explained = self._explained(encoding)
+        tried = shortest(self._compared, 4 * _MOST_BYTES)
+        agree = 1.0 if all(explained) else min(self._agreeing(encoding, tried), 0.9999)
+        found = sorted(
+            (cause for each in told.values() for cause in each),
+            key=lambda cause: -1 if cause.id == "pre_type" else cause.place,
+        )
         outside = [step for step in steps if not any(cause.change for cause in told[step.kind])]
 
         def expected(changed: Tokenizer, compared: TextWithIds) -> list[int]:
-            base = EncodingState(Encoding(changed.vocabulary, self._base.encoding.parse_special))
+            base = Encoding(changed.vocabulary, self._base.parse_special)
             after = self._after(outside, base)
-            vocabulary, _, way, _ = after.encoding
-            if vocabulary is not changed.vocabulary or way:
-                changed = variants_of(changed).tokenizer(vocabulary, way)
+            if after.vocabulary is not changed.vocabulary or after.way:
+                changed = variants_of(changed).tokenizer(after.vocabulary, after.way)
             return self._of(after, compared, changed)
 
-        return FoundCauses(tuple(found), agree, state, explained, expected)
+        return FoundCauses(tuple(found), agree, encoding, explained, expected)
 
-    def _causes_of(self, step: SearchStep, state: EncodingState) -> list[Cause]:
+    def _causes_of(self, step: SearchStep, encoding: Encoding) -> list[Cause]:
         """The causes of a step, in words, given all that differs."""
-        before = self._base.encoding.vocabulary
-        vocabulary = state.encoding.vocabulary
+        before = self._base.vocabulary
+        vocabulary = encoding.vocabulary
         if step.kind in FIELD:
-            ours = around(state._replace(head=None, tail=None), self._add_special)[step.kind != "bos"]
-            return list(framing(vocabulary, step.kind, ours, getattr(state, FIELD[step.kind]) or ()))
+            ours = encoding._replace(head=None, tail=None).around(self._add_special)[step.kind != "bos"]
+            return list(framing(vocabulary, step.kind, ours, getattr(encoding, FIELD[step.kind]) or ()))
         if step.names:
-            return [self._pre_cause(step, state)]
-        if state.shift != (0, 0) and step.kind == "vocabulary":
-            return [vocabulary_causes.shifted(state.shift[1], state.shift[0] or None)]
+            return [self._pre_cause(step, encoding)]
+        if encoding.shift != (0, 0) and step.kind == "vocabulary":
+            return [vocabulary_causes.shifted(encoding.shift[1], encoding.shift[0] or None)]
         if step.kind == "vocabulary":
-            return [vocabulary_causes.exchanged(before, state.exchanged)]
+            return [vocabulary_causes.exchanged(before, encoding.exchanged)]
         if step.kind == "lost":
             size = len(before.tokens)
             seen = {token for each in self._compared for token in each.ids if token >= size}
@@ -201,32 +239,36 @@ class Several(Steps):
                     {token: tokens[token] for token in seen if token < len(tokens)}, size
                 )
             ]
-        after = step.apply(self._base)
-        return [*(change.cause for change in after.texts), *after.encoding.causes]
+        return list(step.apply(self._base).causes)
 
-    def _pre_cause(self, step: SearchStep, state: EncodingState) -> Cause:
+    def _pre_cause(self, step: SearchStep, encoding: Encoding) -> Cause:
         """The cause that the pre-tokenizer is another one: the likeliest of those that give these ids."""
         evidence = self._variants.evidence
         families: dict[str, list[str]] = {PRE_TOKENIZERS[step.names[0]].family: list(step.names)}
         if self._like is None:
             tried = [part for each in self._compared for part in self._parts(each)]
-            tried = shortest(tried, 2 * MOST_BYTES)
-            ids = [self.ids(state, each) for each in tried]
+            tried = shortest(tried, 2 * _MOST_BYTES)
+            ids = [self.ids(encoding, each) for each in tried]
             for other in self._pre_steps():
                 entry = PRE_TOKENIZERS[other.names[0]]
-                vocabulary = state.encoding.vocabulary
-                same = state._replace(
-                    encoding=state.encoding._replace(vocabulary=vocabulary._replace(pre_tokenizer=entry))
-                )
+                same = encoding._replace(vocabulary=encoding.vocabulary._replace(pre_tokenizer=entry))
                 if other.names != step.names and all(
                     self.ids(same, each) == own for each, own in zip(tried, ids)
                 ):
                     families.setdefault(entry.family, []).extend(other.names)
         ranked = sorted(families, key=evidence.place) if len(families) > 1 else list(families)
-        adds = bool(around(state, self._add_special)[0]) if self._add_special else None
-        has_cause = state.head is not None
+        adds = bool(encoding.around(self._add_special)[0]) if self._add_special else None
+        has_cause = encoding.head is not None
         return named_pre(self._vocabulary, families[ranked[0]], ranked[1:], evidence, adds, has_cause)
 
 
-def _place(cause: Cause) -> int:
-    return -1 if cause.id == "pre_type" else CAUSES.index(cause.id)
+def shortest(compared: Iterable[TextWithIds], most: int) -> list[TextWithIds]:
+    """The shortest, up to so many bytes, but at least one if there is any."""
+    chosen: list[TextWithIds] = []
+    size = 0
+    for each in sorted(compared, key=lambda each: len(each.text)):
+        size += len(each.text)
+        if chosen and size > most:
+            break
+        chosen.append(each)
+    return chosen

@@ -11,7 +11,6 @@ from ...models.vocabulary import Vocabulary
 from ...tokenizer import Tokenizer
 from ..diagnose.cause import Cause
 from ..diagnose.encoding_changes import Encoding
-from ..diagnose.encoding_states import EncodingState
 from ..diagnose.model_changes import other_models
 from ..diagnose.several import FoundCauses, Several
 from ..diagnose.variants import variants_of
@@ -68,9 +67,9 @@ class Explaining:
         if self._other_model is None:
             return self._several.found()
         model, cause = self._other_model
-        state = EncodingState(Encoding(model.vocabulary, self._flags[1]))
+        changed = Encoding(model.vocabulary, self._flags[1])
         every = [True] * (len(self._differing) + len(self._agreeing))
-        return FoundCauses((cause,), 1.0, state, every, encoding(*self._flags))
+        return FoundCauses((cause,), 1.0, changed, every, encoding(*self._flags))
 
     @cached_property
     def _other_model(self) -> tuple[Tokenizer, Cause] | None:
@@ -94,7 +93,7 @@ class Explaining:
         """The model with all changes."""
         if self._other_model is not None:
             return self._other_model[0]
-        return self._several.tokenizer(self.found.state) if self.found else self._tokenizer
+        return self._several.tokenizer(self.found.encoding) if self.found else self._tokenizer
 
     def ids_of(self, text: bytes) -> list[int] | None:
         """Return the other side's ids of a differing text; None if they were not kept."""
@@ -151,7 +150,7 @@ class Explaining:
         compared, encode = [*self._differing, *self._agreeing], encoding(*self._flags)
         if self.found is None:
             return prove_by_parts(trial, change, compared, encode=encode)
-        exchanged = self.found.state.exchanged
+        exchanged = self.found.encoding.exchanged
         return prove_by_parts(
             trial, change, compared, encode=encode, expected=self.found.expected, exchanged=exchanged
         )

@@ -9,8 +9,7 @@ from small_models import small_tokenizer
 
 from ggufbpe import Tokenizer
 from ggufbpe.analysis.diagnose.encoding_changes import Encoding, with_ignore_merges, with_parse_special
-from ggufbpe.analysis.diagnose.encoding_states import EncodingState
-from ggufbpe.analysis.diagnose.search_steps import Steps, exchange, on_encoding
+from ggufbpe.analysis.diagnose.search_steps import Steps, exchange
 from ggufbpe.analysis.diagnose.several import Several
 from ggufbpe.analysis.doctor.texts_with_ids import TextWithIds
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
@@ -28,17 +27,16 @@ MERGES = (
 TOKENIZER = small_tokenizer("<|a|>", "<|b|>", merges=MERGES, named_add_bos=False)
 VOCABULARY = TOKENIZER.vocabulary
 EOS = TOKENIZER.eos_id or 0
-BASE = EncodingState(Encoding(VOCABULARY, True))
+BASE = Encoding(VOCABULARY, True)
 TEXTS = (b"hello 1234567 world", b"<|a|>it's 12 o'clock\r\n", b"Good day<|b|> to you, don't go\n", b"ABC def")
 
 
-def test_a_step_on_encodings_makes_all_its_changes_in_order() -> None:
-    step = on_encoding(with_parse_special, with_ignore_merges)
-    after = step(BASE)
-    assert not after.encoding.parse_special
-    assert after.encoding.vocabulary.pre_tokenizer.ignore_merges != VOCABULARY.pre_tokenizer.ignore_merges
-    assert [cause.id for cause in after.encoding.causes] == ["parse_special", "ignore_merges"]
-    assert BASE.encoding.causes == ()
+def test_changes_of_an_encoding_name_their_causes_in_order() -> None:
+    after = with_ignore_merges(with_parse_special(BASE))
+    assert not after.parse_special
+    assert after.vocabulary.pre_tokenizer.ignore_merges != VOCABULARY.pre_tokenizer.ignore_merges
+    assert [cause.id for cause in after.causes] == ["parse_special", "ignore_merges"]
+    assert BASE.causes == ()
 
 
 def test_exchanged_tokens() -> None:

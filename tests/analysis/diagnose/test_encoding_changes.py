@@ -1,4 +1,4 @@
-"""States of a search: all that turns a text into ids."""
+"""All that turns a text into ids, and changes of it."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import pytest
 from small_models import small_tokenizer
 
 from ggufbpe.analysis.diagnose.encoding_changes import Encoding
-from ggufbpe.analysis.diagnose.encoding_states import EncodingState, States, around, shortest, variant_of
+from ggufbpe.analysis.diagnose.search_steps import Steps
+from ggufbpe.analysis.diagnose.several import shortest
 from ggufbpe.analysis.diagnose.text_changes import TEXT_CHANGES
 from ggufbpe.analysis.doctor.texts_with_ids import TextWithIds
 
 TOKENIZER = small_tokenizer(add_bos=True)
 BOS = TOKENIZER.bos_id or 0
-BASE = EncodingState(Encoding(TOKENIZER.vocabulary, True))
+BASE = Encoding(TOKENIZER.vocabulary, True)
 [LOWER] = [change for change in TEXT_CHANGES if change.cause.detail["change"] == "lower case"]
 [LINE] = [change for change in TEXT_CHANGES if change.cause.detail["change"] == "a line break is added"]
 
 
 @pytest.mark.parametrize(
-    ("state", "expected"),
+    ("encoding", "expected"),
     [
         (BASE, [BOS, 65, 98]),
         (BASE._replace(head=()), [65, 98]),
@@ -28,23 +29,21 @@ BASE = EncodingState(Encoding(TOKENIZER.vocabulary, True))
         (BASE._replace(exchanged=((65, 98),)), [BOS, 98, 65]),
     ],
 )
-def test_the_ids_of_a_state(state: EncodingState, expected: list[int]) -> None:
-    states = States(TOKENIZER, [])
-    assert states.ids(state, TextWithIds(b"Ab", [])) == expected
-    assert variant_of(state, b"Ab", True).ids() == expected
+def test_the_ids_of_a_text(encoding: Encoding, expected: list[int]) -> None:
+    assert Steps(TOKENIZER, []).ids(encoding, TextWithIds(b"Ab", [])) == expected
+    assert encoding.variant(b"Ab", True).ids() == expected
 
 
 def test_parts_of_a_text_lack_what_is_around_it() -> None:
-    states = States(TOKENIZER, [])
-    state = BASE._replace(tail=(9,))
-    assert states.ids(state, TextWithIds(b"a", [], has_begin=False)) == [97, 9]
-    assert states.ids(state, TextWithIds(b"a", [], has_end=False)) == [BOS, 97]
+    steps, encoding = Steps(TOKENIZER, []), BASE._replace(tail=(9,))
+    assert steps.ids(encoding, TextWithIds(b"a", [], has_begin=False)) == [97, 9]
+    assert steps.ids(encoding, TextWithIds(b"a", [], has_end=False)) == [BOS, 97]
 
 
 def test_what_is_around_a_text() -> None:
-    assert around(BASE, add_special=True) == ((BOS,), ())
-    assert around(BASE, add_special=False) == ((), ())
-    assert around(BASE._replace(head=(), tail=(5,)), add_special=True) == ((), (5,))
+    assert BASE.around(add_special=True) == ((BOS,), ())
+    assert BASE.around(add_special=False) == ((), ())
+    assert BASE._replace(head=(), tail=(5,)).around(add_special=True) == ((), (5,))
 
 
 @pytest.mark.parametrize(
