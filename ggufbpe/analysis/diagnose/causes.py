@@ -238,7 +238,7 @@ def other_build(ours: str, theirs: str, differences: Sequence[StateDifference]) 
 
 def other_scores(scores: Sequence[float]) -> Cause:
     """The unknown scores of another model, which choose different tokens for this text."""
-    is_flat = not scores or min(scores) == max(scores)
+    is_flat = are_flat(scores)
     what = "the given ids are other tokens for the same text, which the scores of the file do not choose"
     if is_flat:
         what = "the scores of all tokens are the same in the file, so it does not choose the tokens of the given ids"
@@ -247,6 +247,11 @@ def other_scores(scores: Sequence[float]) -> Cause:
         {"what": what, "problem": "flat" if is_flat else "other", "theirs": "unknown"},
         "convert the model again, with the scores of its own tokenizer (tokenizer.model)",
     )
+
+
+def are_flat(scores: Sequence[float]) -> bool:
+    """Whether all scores are the same."""
+    return not scores or min(scores) == max(scores)
 
 
 # ---- the text -------------------------------------------------------------------------------------------

@@ -130,7 +130,13 @@ def _of_request(body: Body) -> Iterator[ChatChange]:
         )
     for name in ("enable_thinking", "thinking"):
         for value, state in ((False, "off"), (True, "on")):
-            yield _thinking(name, value, f"thinking is {state}")
+            yield _by_fields(
+                "thinking",
+                f"{name} {json.dumps(value)}",
+                f"thinking is {state}",
+                {_KWARGS: {name: value}},
+                f"call the other tool's template with {name}={not value}",
+            )
     for effort in ("low", "medium", "high", "none"):
         yield _by_fields(
             "thinking",
@@ -187,16 +193,6 @@ def _with_tools_of(expected: str, body: Body) -> Iterator[ChatChange]:
             {"tools": found},
             "do not give the other tool any tools",
         )
-
-
-def _thinking(name: str, value: bool, what: str) -> ChatChange:
-    return _by_fields(
-        "thinking",
-        f"{name} {json.dumps(value)}",
-        what,
-        {_KWARGS: {name: value}},
-        f"call the other tool's template with {name}={not value}",
-    )
 
 
 # ---- messages -------------------------------------------------------------------------------------------

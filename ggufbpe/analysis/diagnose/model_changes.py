@@ -26,6 +26,7 @@ from ...tokenizer import Tokenizer
 from ..doctor.facts import TEXTS_OF_IDS
 from ..doctor.model_checks import tokens_with_spaces
 from .cause import Cause
+from .causes import are_flat
 from .encoding_changes import Encoding, EncodingChange
 from .variants import BYTES_FOR_UNKNOWN, EACH_UNKNOWN, READ_AS_REFERENCE, SPACE_ONCE, UNKNOWN_FOR_BYTES
 
@@ -124,7 +125,7 @@ def _score_changes(vocabulary: Vocabulary, others: Sequence[Tokenizer]) -> Itera
 def _guessed_scores(vocabulary: Vocabulary) -> Iterator[NamedChange]:
     """Scores that fall with the id, where the file has lost its own, and none, where the other side has lost them."""
     size = len(vocabulary.tokens)
-    if is_flat(vocabulary.scores):
+    if are_flat(vocabulary.scores):
         if vocabulary.tokenizer_model.algorithm != "scores":
             return  # for a best path, scores are not just ranks, and cannot be guessed
         what = "the scores of the model are all the same, but the given ids need scores that fall with the id"
@@ -142,11 +143,6 @@ def _guessed_scores(vocabulary: Vocabulary) -> Iterator[NamedChange]:
         fix = "the model file of the other tool has lost its scores: convert it again"
         cause = Cause("scores", {"what": what, "problem": "other", "theirs": "flat"}, fix)
         yield "scores", _with(cause, scores=array("f", bytes(4 * size)))
-
-
-def is_flat(scores: Sequence[float]) -> bool:
-    """Whether all scores are the same."""
-    return not scores or min(scores) == max(scores)
 
 
 def _byte_changes(vocabulary: Vocabulary) -> Iterator[NamedChange]:
