@@ -13,7 +13,7 @@ import pytest
 from conftest import GPT2
 
 from ggufbpe import Tokenizer
-from ggufbpe.data.corpora import chunk_encoder, chunks
+from ggufbpe.data.corpora import chunks
 
 TEXTS = ["Hello world", "", "naïve 者 \n of two lines", "<|endoftext|> as text", "x" * 300, "a\tb\r\nc", " "]
 
@@ -42,7 +42,6 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks of some bytes, so that small corpora have all that large ones have."""
     monkeypatch.setattr(chunks, "CHUNK", 64)
     monkeypatch.setattr(chunks, "_LONG", 200)
-    monkeypatch.setattr(chunk_encoder, "CHUNK", 64)
 
 
 def prose(rng: random.Random, size: int, between: str = " ") -> str:

@@ -18,7 +18,7 @@ from ...models.vocabulary import CONTROL
 from ...tokenizer import Tokenizer
 from .chat_records import ChatRecord
 from .document_notes import Note
-from .documents import Document
+from .documents import Options
 from .marked_ids import with_marks
 
 if TYPE_CHECKING:
@@ -41,24 +41,24 @@ class EncodedChat(NamedTuple):
 class ChatEncoder:
     """Encodes chats, from any number of threads."""
 
-    def __init__(self, tokenizer: Tokenizer, document: Document, checked: Checked) -> None:
+    def __init__(self, tokenizer: Tokenizer, options: Options, checked: Checked) -> None:
         """`checked` is given the ids of a prompt and returns them. `ChatError` if there is no template."""
-        tokenizer.chats.require_template(document.chat_template)
-        self._tokenizer, self._document, self._checked = tokenizer, document, checked
-        self._spans = None if document.mask is None else AssistantSpans(tokenizer, document.mask)
-        self._now = None if document.now is None else datetime.fromisoformat(document.now)
+        tokenizer.chats.require_template(options.chat_template)
+        self._tokenizer, self._options, self._checked = tokenizer, options, checked
+        self._spans = None if options.mask is None else AssistantSpans(tokenizer, options.mask)
+        self._now = None if options.now is None else datetime.fromisoformat(options.now)
         self._markers = _Markers(tokenizer)
 
     def encode(self, chat: ChatRecord) -> EncodedChat:
         """Encode a chat. `ChatError` from the template, and what `checked` raises."""
-        template = self._document.chat_template
+        template = self._options.chat_template
         if self._spans is None:
             prompt = self._tokenizer.chats.prompt(chat.body, template, self._now, whole=True)
             ids = self._checked(self._tokenizer.encode_to_numpy(prompt), prompt)
             return EncodedChat(prompt, ids, False, self._notes(chat, prompt, None))
-        left_out = chat.left_out if self._document.message_weights else frozenset(range(chat.answer))
+        left_out = chat.left_out if self._options.message_weights else frozenset(range(chat.answer))
         rendered, spans = self._spans.find(chat.body, template, self._now, left_out=left_out)
-        parts = self._document.mask or ()
+        parts = self._options.mask or ()
         found, mask = assistant_mask(self._tokenizer, rendered.prompt, spans, parts)
         ids = self._checked(np.array(found), rendered.prompt)
         is_open = bool(spans) and spans[-1].end == len(rendered.prompt) and spans[-1].part != "end"
@@ -69,13 +69,13 @@ class ChatEncoder:
     def _mask_notes(self, spans: Sequence[WrittenSpan], mask: list[int], is_last_written: bool) -> int:
         if not any(mask):
             return Note.NOTHING_MARKED
-        is_end_wanted = "end" in (self._document.mask or ())
+        is_end_wanted = "end" in (self._options.mask or ())
         has_end = is_last_written or any(span.part == "end" for span in spans)
         return Note.NO_END_MARKED if is_end_wanted and not has_end else 0
 
     def _notes(self, chat: ChatRecord, prompt: bytes, rendered: PromptInParts | None) -> int:
         """What the template left out, and whether text of messages became control tokens."""
-        chats, template, notes = self._tokenizer.chats, self._document.chat_template, 0
+        chats, template, notes = self._tokenizer.chats, self._options.chat_template, 0
         messages = [message for message in chat.messages if isinstance(message, dict)]
         if chat.tools and not chats.shows_tools(template):
             notes |= Note.TOOLS_NOT_SHOWN

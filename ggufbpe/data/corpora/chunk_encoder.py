@@ -9,27 +9,23 @@ import json
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from ..._util.errors import ChatError, printable
-from ..._util.extras import imported
 from ..._util.utf8 import is_utf8, original_bytes
 from ...models.tokenizer_model import NO_TOKEN
 from ...tokenizer import Tokenizer
-from ...tokenizer.chunking import chunks_of_stream
 from .byte_formats import Layout
 from .chat_encoder import ChatEncoder, EncodedChat
-from .chunks import CHUNK, Chunk, ChunkReader, CorpusPlace
+from .chunks import Chunk, CorpusPlace
 from .document_notes import Note
-from .documents import Document, Options, may_lack_tokens
+from .documents import Options, may_lack_tokens
 from .long_lines import LONG_LINE, text_of_long_line
 from .marked_ids import ENDS, IS_WRITTEN, ended
 from .records import CorpusError, begins_as_utf8, decoded_line, fields_of, record_of, text_bytes
-from .storage import Input
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
 
 _MUCH = 1 << 24  # tokens; more are left in several arrays
 _AT_ONCE = 1 << 12  # documents; even an empty one takes memory
@@ -62,28 +58,6 @@ class Encoded(NamedTuple):
     )
 
 
-def chunk_reader(tokenizer: Tokenizer, inputs: list[Input], options: Options) -> ChunkReader:
-    """What reads the inputs, and cuts long texts where the tokenizer lets it."""
-
-    def cut(stream: Any) -> Iterator[bytes]:
-        parse_special = options.document.parse_special
-        return chunks_of_stream(stream, [tokenizer], parse_special, CHUNK, continues=True)
-
-    document = options.document
-    may_cut = document.max_length is None  # else the whole text is counted before any of it is written
-    argument = "text_column" if document.chat_column is None else "chat_column"
-    has_chats = document.is_chat
-    return ChunkReader(
-        inputs,
-        document.columns,
-        options.by_line,
-        cut if may_cut else None,
-        bool(document.chats),
-        argument,
-        has_chats,
-    )
-
-
 def json_loads() -> Callable[[Any], Any]:
     """orjson's parser if it is installed. Lines that it refuses are tried again by `record_of`."""
     try:
@@ -96,26 +70,25 @@ def json_loads() -> Callable[[Any], Any]:
 class ChunkEncoder:
     """Encodes chunks, from any number of threads."""
 
-    def __init__(self, tokenizer: Tokenizer, document: Document, layout: Layout) -> None:
+    def __init__(self, tokenizer: Tokenizer, options: Options, layout: Layout) -> None:
         """`ValueError` where the model has no token that is to be added, or no template for chats."""
-        self._numpy: Any = imported("numpy", "corpora", "shards")
         self._tokenizer = tokenizer
-        self._document = document
-        self._dtype = self._numpy.dtype(layout.held)
+        self._options = options
+        self._dtype = np.dtype(layout.held)
         self._is_marked = layout.is_marked
         self._loads = json_loads()
         self._may_lack_tokens = may_lack_tokens(tokenizer)
-        self._prefix_ids = self._added(document.bos, tokenizer.bos_id, "BOS", "leave out bos=True")
-        self._suffix_ids = self._added(document.eos, tokenizer.eos_id, "EOS", "give eos=False")
-        if document.is_chat:
-            self._chat_encoder = ChatEncoder(tokenizer, document, self._checked)
+        self._prefix_ids = self._added(options.bos, tokenizer.bos_id, "BOS", "leave out bos=True")
+        self._suffix_ids = self._added(options.eos, tokenizer.eos_id, "EOS", "give eos=False")
+        if options.is_chat:
+            self._chat_encoder = ChatEncoder(tokenizer, options, self._checked)
 
     def _added(self, is_wanted: bool, token: int | None, name: str, remedy: str) -> list[Any]:
         if not is_wanted:
             return []
         if token is None:
             raise ValueError(f"the model has no {name} token to put at each document; {remedy}")
-        return [self._numpy.array([token], self._dtype)]
+        return [np.array([token], self._dtype)]
 
     def encode(self, chunk: Chunk) -> Encoded:
         """Encode the documents of a chunk, and release its data."""
@@ -144,9 +117,8 @@ class ChunkEncoder:
 
         The numbers of those that are not UTF-8 are added to `flawed`.
         """
-        numpy = self._numpy
         if kind == "rows":
-            return numpy.arange(1, len(data) + 1), self._rows(data)
+            return np.arange(1, len(data) + 1), self._rows(data)
         if kind == "files":
             flawed.update(number for number, (_, text) in enumerate(data) if not begins_as_utf8(text))
             return [index + 1 for index, _ in data], [text for _, text in data]
@@ -157,15 +129,15 @@ class ChunkEncoder:
         lines = _split(data.pop())
         if not is_all_utf8:
             flawed.update(number for number, line in enumerate(lines) if not begins_as_utf8(line))
-        ends = numpy.cumsum(numpy.fromiter(map(len, lines), numpy.int64, len(lines)) + 1)
-        return ends, (line.removesuffix(b"\r") for line in lines)
+        sizes = np.fromiter(map(len, lines), np.int64, len(lines)) + 1
+        return np.cumsum(sizes), (line.removesuffix(b"\r") for line in lines)
 
     # ---- texts --------------------------------------------------------------------------------------
 
     def _json(self, data: bytes, ends: list[int], flawed: set[int]) -> Iterable[Any]:
         """The texts of lines; where a line ends is added to `ends`, and the number of one not in UTF-8 to `flawed`."""
-        column, loads = self._document.text_column, self._loads
-        is_chat = self._document.is_chat
+        column, loads = self._options.text_column, self._loads
+        is_chat = self._options.is_chat
         lines = _lines_of(data, ends)
         del data  # which may be a gigabyte
         for line in lines:
@@ -192,20 +164,20 @@ class ChunkEncoder:
             return None
         text = decoded_line(line)
         try:
-            if not self._document.is_chat:
-                return original_bytes(record_of(text, self._document.text_column, "text_column").text)
-            return self._document.chat(fields_of(text))
+            if not self._options.is_chat:
+                return original_bytes(record_of(text, self._options.text_column, "text_column").text)
+            return self._options.chat(fields_of(text))
         except ValueError as error:
             return error
 
     def _rows(self, data: list[Any]) -> Iterable[Any]:
-        columns = self._document.columns
+        columns = self._options.columns
         for row in data:
             try:
-                if self._document.is_chat:
-                    yield self._document.chat(dict(zip(columns, map(_as_text, row))))
+                if self._options.is_chat:
+                    yield self._options.chat(dict(zip(columns, map(_as_text, row))))
                 else:
-                    yield text_bytes(row[0], self._document.text_column)
+                    yield text_bytes(row[0], self._options.text_column)
             except ValueError as error:
                 yield error
 
@@ -214,7 +186,6 @@ class ChunkEncoder:
     def _encoded(
         self, texts: list[Any], records: list[int], bad: list[Bad], ends: Any, flawed: set[int]
     ) -> Encoded:
-        numpy = self._numpy
         notes: list[int] = []
         sizes: list[int] = []
         done: list[int] = []
@@ -223,7 +194,7 @@ class ChunkEncoder:
         for begin in range(0, len(texts), _AT_ONCE):
             some, their = texts[begin : begin + _AT_ONCE], records[begin : begin + _AT_ONCE]
             texts[begin : begin + _AT_ONCE] = [None] * len(some)  # released when it is done
-            if self._document.is_chat:
+            if self._options.is_chat:
                 arrays, their_lengths, their_notes = self._chats(some, their, bad)
                 notes += their_notes
             else:
@@ -233,13 +204,13 @@ class ChunkEncoder:
             del some[:]
             lengths += their_lengths
             if len(arrays) > 1 and (self._is_marked or sum(their_lengths) < _MUCH):
-                arrays = [numpy.concatenate(arrays, dtype=self._dtype, casting="unsafe")]
+                arrays = [np.concatenate(arrays, dtype=self._dtype, casting="unsafe")]
             ids += self._ended(list(map(self._typed, arrays)), their_lengths)
-        counted = [numpy.array(numbers, numpy.int64) for numbers in (lengths, sizes, done)]
-        ends = numpy.array(ends, numpy.int64)[counted[2] - 1]
+        counted = [np.array(numbers, np.int64) for numbers in (lengths, sizes, done)]
+        ends = np.array(ends, np.int64)[counted[2] - 1]
         if flawed:
             notes = [Note.NOT_UTF8 if record - 1 in flawed else 0 for record in done]
-        bits = numpy.array(notes, numpy.uint8) if any(notes) else None
+        bits = np.array(notes, np.uint8) if any(notes) else None
         return Encoded(ids, counted[0], counted[1], counted[2], ends, bad, notes=bits)
 
     def _typed(self, ids: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -252,14 +223,14 @@ class ChunkEncoder:
         """The ids of documents; the last ones are marked, if there are marks."""
         if not self._is_marked or not arrays:
             return arrays
-        return [ended(arrays[0], self._numpy.array(lengths, self._numpy.int64))]
+        return [ended(arrays[0], np.array(lengths, np.int64))]
 
     def _plain(self, texts: list[Any], records: list[int], bad: list[Bad]) -> tuple[list[Any], list[int]]:
         """Arrays of ids one after the other, and the tokens of each document."""
-        options = {"add_special": False, "parse_special": self._document.parse_special}
+        options = {"add_special": False, "parse_special": self._options.parse_special}
         rows = self._tokenizer.encode_batch_to_numpy(texts, **options, threads=1)
         added = len(self._prefix_ids) + len(self._suffix_ids)
-        if self._may_lack_tokens or self._document.max_length is not None:
+        if self._may_lack_tokens or self._options.max_length is not None:
             kept: list[tuple[Any, Any, int]] = []
             for ids, text, record in zip(rows, texts, records):
                 try:
@@ -310,7 +281,7 @@ class ChunkEncoder:
 
     def _require_fitting(self, length: int) -> None:
         """`CorpusError` for a document of more tokens than it may have."""
-        most = self._document.max_length
+        most = self._options.max_length
         if most is not None and length > most:
             raise CorpusError(f"it has {length} tokens, more than the {most} allowed")
 
@@ -328,25 +299,22 @@ class ChunkEncoder:
 
     def _piece(self, text: bytes, chunk: Chunk) -> Encoded:
         """The ids of a part of a text. `CorpusError` if it lacks a token: what is before it is already written."""
-        numpy = self._numpy
         options = {
             "add_special": False,
-            "parse_special": self._document.parse_special,
+            "parse_special": self._options.parse_special,
             "continues": not chunk.is_first,
         }
         ids = self._checked(self._tokenizer.encode_to_numpy(text, **options), text, **options)
         is_last = chunk.after is not None
         parts = [*(self._prefix_ids if chunk.is_first else []), ids, *(self._suffix_ids if is_last else [])]
         parts = list(map(self._typed, parts))
-        ends = numpy.array([1] if is_last else [], numpy.int64)
+        ends = np.array([1] if is_last else [], np.int64)
         if is_last:
-            parts = self._ended(
-                [numpy.concatenate(parts)] if self._is_marked else parts, [sum(map(len, parts))]
-            )
+            parts = self._ended([np.concatenate(parts)] if self._is_marked else parts, [sum(map(len, parts))])
         lengths, sizes = ends * sum(map(len, parts)), ends * len(text)
         bits = None
         if chunk.is_flawed:
-            bits = numpy.array([Note.NOT_UTF8], numpy.uint8)
+            bits = np.array([Note.NOT_UTF8], np.uint8)
         return Encoded(parts, lengths, sizes, ends, ends, [], 0 if is_last else len(text), bits)
 
 

@@ -7,9 +7,12 @@ JSON and a row of a table are never divided, whatever their size.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from ...tokenizer import Tokenizer
+from ...tokenizer.chunking import chunks_of_stream
+from .documents import Options
 from .records import CorpusError, LineRange, begins_as_utf8, decompressed, has_json_lines, is_json, is_table
 from .storage import Input, open_input
 from .table_rows import table_rows
@@ -19,8 +22,6 @@ _MOST_FILES = 1024  # in a chunk
 _LONG = 1 << 24  # bytes; longer texts are encoded in pieces
 
 BEFORE_IS_READ = "; what comes before is read"  # if bad records are left out
-
-Cut = Callable[[Any], Iterator[bytes]]  # a binary stream to pieces whose ids are those of the whole
 
 
 class CorpusPlace(NamedTuple):
@@ -55,28 +56,15 @@ class Chunk(NamedTuple):
 class ChunkReader:
     """Reads inputs chunk by chunk."""
 
-    def __init__(
-        self,
-        inputs: Sequence[Input],
-        columns: Sequence[str],
-        by_line: bool,
-        cut: Cut | None,
-        any_columns: bool = False,
-        argument: str = "text_column",
-        has_chats: bool = False,
-    ) -> None:
-        """`columns` of tables, with `any_columns` those that are there; `argument` is the caller's that names them.
+    def __init__(self, tokenizer: Tokenizer, inputs: Sequence[Input], options: Options) -> None:
+        self._tokenizer, self._inputs, self._options = tokenizer, inputs, options
+        # a text that may be too long is counted before any of it is written
+        self._may_cut = options.max_length is None
 
-        `by_line`: each line of plain text is a record. `cut` divides long texts; without it, none is divided.
-        `has_chats`: files of JSON are arrays of records.
-        """
-        self._has_chats = has_chats
-        self._argument = argument
-        self._any_columns = any_columns
-        self._inputs = inputs
-        self._columns = columns
-        self._by_line = by_line
-        self._cut = cut
+    def _cut(self, stream: Any) -> Iterator[bytes]:
+        """The pieces of a long text, where the tokenizer lets it be cut: their ids are those of the whole."""
+        parse_special = self._options.parse_special
+        return chunks_of_stream(stream, [self._tokenizer], parse_special, CHUNK, continues=True)
 
     def chunks(self, start: CorpusPlace = FIRST, end: int | None = None) -> Iterator[Chunk]:
         """The chunks from `start` on. `OSError` and `ChangedError` for an input that is not what it was.
@@ -124,7 +112,7 @@ class ChunkReader:
         except CorpusError as error:
             if chunk is not None and chunk.kind == "piece" and chunk.after is None:
                 raise  # the first half of the text is already encoded
-            if self._has_chats and is_json(given.path):
+            if self._options.is_chat and is_json(given.path):
                 raise  # all records of the file would be lost as one
             reason = str(error).removeprefix(f"{given.path}: ")
             if chunk is not None or place.offset:
@@ -137,20 +125,21 @@ class ChunkReader:
             yield from self._rows(stream, given, place)
         elif has_json_lines(given.path):
             yield from self._lines(stream, "json", place)
-        elif self._by_line:
+        elif self._options.by_line:
             yield from self._lines(stream, "lines", place)
         else:
             yield from self._file(stream, place)
 
     def _has_rows(self, given: Input) -> bool:
-        return is_table(given.path) or (self._has_chats and is_json(given.path))
+        return is_table(given.path) or (self._options.is_chat and is_json(given.path))
 
     def _rows(self, stream: Any, given: Input, place: CorpusPlace) -> Iterator[Chunk]:
         rows: list[Any] = []
         size = 0
-        options = self._any_columns, self._argument
+        columns, may_lack = self._options.columns, bool(self._options.chats)
+        argument = "text_column" if self._options.chat_column is None else "chat_column"
         try:
-            for some in table_rows(stream, given.path, self._columns, place.offset, *options):
+            for some in table_rows(stream, given.path, columns, place.offset, may_lack, argument):
                 rows += some
                 size += sum(len(value) for row in some for value in row if isinstance(value, (bytes, str)))
                 if size >= CHUNK or len(rows) >= _MOST_FILES:
@@ -173,7 +162,7 @@ class ChunkReader:
             if not end:
                 parts.append(block)
                 size += len(block)
-                if kind == "json" or self._cut is None or size < _LONG:
+                if kind == "json" or not self._may_cut or size < _LONG:
                     continue
                 line = _Line(b"".join(parts), stream)
                 parts, size = [], 0
@@ -198,7 +187,7 @@ class ChunkReader:
 
     def _file(self, stream: Any, place: CorpusPlace) -> Iterator[Chunk]:
         head = _read(stream, _LONG)
-        if len(head) < _LONG or self._cut is None:
+        if len(head) < _LONG or not self._may_cut:
             text = b"".join([head, *iter(lambda: stream.read(_LONG), b"")])
             del head  # which may be a gigabyte
             yield Chunk("files", [(place.input, text)], place, len(text))

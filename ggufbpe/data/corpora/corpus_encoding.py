@@ -29,10 +29,10 @@ from ...tokenizer.inputs import Model, tokenizer_of
 from . import manifest
 from .byte_formats import Layout
 from .chat_records import Preference
-from .chunk_encoder import Bad, ChunkEncoder, Encoded, chunk_reader
-from .chunks import BEFORE_IS_READ, Chunk
+from .chunk_encoder import Bad, ChunkEncoder, Encoded
+from .chunks import BEFORE_IS_READ, Chunk, ChunkReader
 from .corpus_files import absolute_path
-from .documents import Document, Options, mask_parts
+from .documents import SHARD_SIZE, Options, mask_parts
 from .manifest import RunState, Tail
 from .marked_ids import MaskForm
 from .records import (
@@ -56,7 +56,6 @@ from .whole_rows import padding_id
 if TYPE_CHECKING:
     from .segments import EncodedBatch
 
-SHARD_SIZE = 256 << 20  # bytes of ids
 _WAITING_BYTES = 64 << 20  # of chunks being encoded or waiting; one more may have any size
 ON_ERROR = ("fail", "skip")
 
@@ -126,14 +125,26 @@ def encode_corpus(
     for name, value in zip(("max_length", "pack", "workers"), (max_length, pack, workers)):
         integer(name, 1 if value is None else value, least=1)
     integer("shard_size", shard_size, least=1)
-    document = Document(text_column, chat_column, bos, eos, parse_special, None, resolved(chat_template))
-    document = document._replace(chats=chats or None, preference=preference, max_length=max_length)
-    document = document._replace(mask=mask_parts(mask))
     tokenizer = tokenizer_of(model)
-    padding = padding_id(tokenizer) if whole else None
-    options = Options(document, by_line, pack, shard_size, mask_form, position_ids or None, padding)
     folder = folder_at(os.fspath(output))
-    options = options.checked_for(format)
+    options = Options(
+        text_column=text_column,
+        chat_column=chat_column,
+        bos=bos,
+        eos=eos,
+        parse_special=parse_special,
+        chat_template=resolved(chat_template),
+        chats=chats or None,
+        preference=preference,
+        mask=mask_parts(mask),
+        max_length=max_length,
+        by_line=by_line,
+        pack=pack,
+        shard_size=shard_size,
+        mask_form=mask_form,
+        position_ids=position_ids or None,
+        padding=padding_id(tokenizer) if whole else None,
+    ).checked_for(format)
     job = _Job(tokenizer, folder, format, options, report if on_error == "skip" else _fatal)
     job.look_at([corpus] if isinstance(corpus, (str, os.PathLike)) else corpus)
     folder.prepare()
@@ -175,7 +186,7 @@ class _Job:
         self._inputs = list_inputs([os.fspath(path) for path in paths], self.skipped)
         manifest.require_others(self._inputs, self._folder)
         self._require_packages()
-        ChunkEncoder(self._tokenizer, self._options.document, self._options.layout(self._dtype, ""))
+        ChunkEncoder(self._tokenizer, self._options, self._options.layout(self._dtype, ""))
 
     def run(
         self,
@@ -217,7 +228,7 @@ class _Job:
             imported("pyarrow", "corpora", "reading and writing parquet and arrow")
         if any(map(is_zstd, paths)):
             imported("zstandard", "zstd", "reading zstd")
-        if self._options.document.is_chat:
+        if self._options.is_chat:
             imported("jinja2", "chat", "a chat template")
             for path in paths:
                 if not (is_table(path) or has_json_lines(path) or is_json(path)):
@@ -282,18 +293,15 @@ class _Job:
             )
         self._inputs = inputs  # as they were named then
         now = header["settings"].get("now")
-        self._options = self._options._replace(document=self._options.document._replace(now=now))
+        self._options = self._options._replace(now=now)
         if change := manifest.changed_setting(header, self._header(now)):
             raise CorpusError(f"the work was begun with {change}, so it cannot go on; force=True begins anew")
 
     def _header(self, now: str | None) -> dict[str, Any]:
-        tokenizer, options = self._tokenizer, self._options
-        if options.document.is_chat:
+        tokenizer = self._tokenizer
+        if self._options.is_chat:
             now = now or datetime.now().isoformat(timespec="seconds")
-            options = options._replace(document=options.document._replace(now=now))
-            self._options = options
-        settings = {**options.document._asdict(), **options._asdict()}
-        del settings["document"]
+            self._options = self._options._replace(now=now)
         return {
             "version": manifest.VERSION,
             "format": self._form,
@@ -303,7 +311,7 @@ class _Job:
                 "fingerprint": tokenizer.fingerprint,
                 "vocab_size": tokenizer.vocab_size,
             },
-            "settings": settings,
+            "settings": self._options._asdict(),
             "inputs": manifest.summary_of_inputs(self._inputs),
         }
 
@@ -312,8 +320,8 @@ class _Job:
     def _encode(
         self, writer: ShardsWriter, layout: Layout, workers: int, progress: OnProgress | None
     ) -> None:
-        encoder = ChunkEncoder(self._tokenizer, self._options.document, layout)
-        reader = chunk_reader(self._tokenizer, self._inputs, self._options)
+        encoder = ChunkEncoder(self._tokenizer, self._options, layout)
+        reader = ChunkReader(self._tokenizer, self._inputs, self._options)
         total = sum(given.size for given in self._inputs)
         waiting: deque[tuple[Chunk, Callable[[], Encoded]]] = deque()
         size = 0
@@ -368,7 +376,7 @@ class _Job:
 
         with connected(address, workers), quiet_context():
             machines = RayMachines(work, self._tokenizer, options, workers)
-            by_line = options.by_line and not options.document.is_chat
+            by_line = options.by_line and not options.is_chat
             return encode_on(
                 machines, work, self._folder, state, self._inputs, by_line, tell, self._replace_old_shards
             )

@@ -1,4 +1,4 @@
-"""What a document of a corpus is, and what else its ids depend on: the settings in a manifest."""
+"""The options of an encoding: what a document of a corpus is, and what else its ids depend on."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from .chat_records import COLUMNS as CHAT_COLUMNS
 from .chat_records import PREFERENCES, ChatRecord, Preference, chat_of_record, normalized_messages
 from .marked_ids import MASK_FORMS, MaskForm
 
+SHARD_SIZE = 256 << 20  # bytes of ids
 WITH_POSITIONS = ("npy", "parquet", "arrow")  # Megatron-LM and nanotron join documents themselves
 
 
-class Document(NamedTuple):
-    """What a document is."""
+class Options(NamedTuple):
+    """What the ids depend on beside the inputs and the tokenizer: the settings in a manifest. Older ones have fewer."""
 
-    text_column: str = "text"
+    text_column: str
     chat_column: str | None = None  # messages, in place of a text
     bos: bool = False
     eos: bool = True
@@ -31,6 +32,12 @@ class Document(NamedTuple):
     max_length: int | None = None  # tokens; a document with more is a bad record
     # whether fields of messages, such as `weight`, keep them from being marked; None without a mask, and in older runs
     message_weights: bool | None = None
+    by_line: bool = False  # each line of a plain text is a document
+    pack: int | None = None  # tokens of each row
+    shard_size: int = SHARD_SIZE
+    mask_form: MaskForm | None = None
+    position_ids: bool | None = None
+    padding: int | None = None  # the id that fills packed rows, so that chats stay whole; None: chats are cut
 
     @property
     def is_chat(self) -> bool:
@@ -53,34 +60,21 @@ class Document(NamedTuple):
             raise ValueError("a chat without messages")
         return found
 
-
-class Options(NamedTuple):
-    """What the ids depend on beside the inputs and the tokenizer."""
-
-    document: Document
-    by_line: bool
-    pack: int | None
-    shard_size: int
-    mask_form: MaskForm | None = None
-    position_ids: bool | None = None
-    padding: int | None = None  # the id that fills packed rows, so that chats stay whole; None: chats are cut
-
     def checked_for(self, form: str) -> Options:
         """The options for a format, with how it has a mask. `ValueError` where they contradict each other."""
-        document = self.document
-        if document.chats and document.chat_column is not None:
+        if self.chats and self.chat_column is not None:
             raise ValueError(
                 "chats=True recognizes records by their fields; chat_column names one: give either"
             )
-        if document.preference is not None and not document.chats:
+        if self.preference is not None and not self.chats:
             raise ValueError("preference is for chats=True, which recognizes pairs")
-        if document.preference not in (None, *PREFERENCES):
-            raise ValueError(f"preference is 'chosen' or 'rejected', not {document.preference!r}")
-        if document.mask is not None and not document.is_chat:
+        if self.preference not in (None, *PREFERENCES):
+            raise ValueError(f"preference is 'chosen' or 'rejected', not {self.preference!r}")
+        if self.mask is not None and not self.is_chat:
             raise ValueError(
                 "a mask of what the assistant wrote is for chats: give chats=True or chat_column"
             )
-        if self.mask_form is not None and document.mask is None:
+        if self.mask_form is not None and self.mask is None:
             raise ValueError("mask_form is for mask=True")
         if self.mask_form not in (None, *MASK_FORMS):
             raise ValueError(f"mask_form is 'mask' or 'labels', not {self.mask_form!r}")
@@ -89,28 +83,20 @@ class Options(NamedTuple):
                 f"position_ids are for packed rows of {', '.join(WITH_POSITIONS)}; elsewhere the index of documents "
                 "tells where they begin"
             )
-        if self.padding is not None and (self.pack is None or not document.is_chat):
+        if self.padding is not None and (self.pack is None or not self.is_chat):
             raise ValueError(
                 "whole=True is for packed rows of chats: give pack=N, and chats=True or chat_column=NAME"
             )
-        if document.mask is None:
+        if self.mask is None:
             return self
         return self._replace(
-            document=document._replace(message_weights=True),
+            message_weights=True,
             mask_form=self.mask_form or ("labels" if form in ("parquet", "arrow") else "mask"),
         )
 
     def layout(self, dtype: str, tokenizer: str) -> Layout:
         """How shards have it."""
         return Layout(dtype, tokenizer, self.pack, self.mask_form, bool(self.position_ids), self.padding)
-
-
-def options_of(settings: Mapping[str, Any]) -> Options:
-    """The options by the settings in a manifest, of which older ones have fewer."""
-    document = Document(**{name: value for name, value in settings.items() if name in Document._fields})
-    return Options(
-        document, **{name: value for name, value in settings.items() if name not in Document._fields}
-    )
 
 
 def may_lack_tokens(tokenizer: Tokenizer) -> bool:

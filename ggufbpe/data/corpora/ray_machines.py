@@ -23,7 +23,8 @@ from ..._util.extras import imported
 from ..._util.processors import processors
 from ...tokenizer import Tokenizer
 from .byte_formats import Layout
-from .chunk_encoder import ChunkEncoder, chunk_reader
+from .chunk_encoder import ChunkEncoder
+from .chunks import ChunkReader
 from .distributed import EncodingRun, PlannedShard, Written, write_shard
 from .documents import Options
 from .encode_stage import opened_once
@@ -258,8 +259,8 @@ def _encoded(shared: Shared, folder: str, segment: Segment) -> Iterator[Table]:
     Ids are no rows of the dataset: Ray Data would keep all of a task's, and put them into its object store.
     """
     tokenizer = opened_once(shared.fingerprint, lambda: ray.get(shared.tokenizer))
-    reader = chunk_reader(tokenizer, segment.inputs, shared.options)
-    encoder = ChunkEncoder(tokenizer, shared.options.document, shared.layout)
+    reader = ChunkReader(tokenizer, segment.inputs, shared.options)
+    encoder = ChunkEncoder(tokenizer, shared.options, shared.layout)
     name = uuid.uuid4().hex  # a task that is run again writes another file
     batches = write_batches(encode_segment(segment, reader, encoder), folder_at(folder), name)
     yield pyarrow.table({"batches": _binary(pickle.dumps(batches, 5))})

@@ -13,8 +13,9 @@ from ..._util.arguments import integer
 from ..._util.verdicts import ERROR, HEALTHY, WARNING
 from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import Model, tokenizer_of
-from .chunk_encoder import ChunkEncoder, chunk_reader
-from .documents import options_of
+from .chunk_encoder import ChunkEncoder
+from .chunks import ChunkReader
+from .documents import Options
 from .hashed_files import file_hash
 from .manifest import Shard, read_inputs
 from .marked_ids import BOUNDARIES, IDS, POSITIONS, arrays_of, values_of
@@ -145,12 +146,12 @@ def _sample_problems(corpus: EncodedCorpus, tokenizer: Tokenizer, count: int) ->
 
 def _encoded_again(corpus: EncodedCorpus, tokenizer: Tokenizer, shard: Shard) -> Iterator[npt.NDArray[Any]]:
     """The ids of documents, from the first of a shard on."""
-    options = options_of(corpus.manifest["settings"])
-    encoder = ChunkEncoder(tokenizer, options.document, corpus.layout)
+    options = Options(**corpus.manifest["settings"])
+    encoder = ChunkEncoder(tokenizer, options, corpus.layout)
     nothing = np.zeros(0, corpus.layout.held)
     unfinished: list[Any] = []
     used = shard.carried  # of a row; always less than one
-    for chunk in chunk_reader(tokenizer, read_inputs(corpus.folder), options).chunks(shard.start):
+    for chunk in ChunkReader(tokenizer, read_inputs(corpus.folder), options).chunks(shard.start):
         encoded = encoder.encode(chunk)
         if corpus.layout.padding is not None:
             encoded = with_padding(encoded, used, corpus.layout)

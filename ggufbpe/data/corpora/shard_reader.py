@@ -11,7 +11,7 @@ from ..._util.errors import printable
 from ..._util.wording import counted
 from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import Model, tokenizer_of
-from .documents import options_of
+from .documents import Options
 from .manifest import MANIFEST, Shard, damaged, read_manifest
 from .marked_ids import BOUNDARIES, IDS, IGNORED, LABELS, MASK, arrays_of
 from .shard_formats import FORMS, document_ends, read_rows
@@ -34,7 +34,7 @@ class EncodedCorpus:
         self.skipped = skipped  # files left out of directories by this run, by kind; not in the manifest
         self.form = FORMS[content["format"]]
         self._ends: dict[str, Any] = {}  # of rows, by shard
-        self.layout = options_of(content["settings"]).layout(content["dtype"], content["tokenizer"]["name"])
+        self.layout = Options(**content["settings"]).layout(content["dtype"], content["tokenizer"]["name"])
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> EncodedCorpus:

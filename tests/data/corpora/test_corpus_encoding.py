@@ -43,7 +43,6 @@ from ggufbpe.cli.encode import FORMATS
 from ggufbpe.data.corpora import chunk_encoder, chunks, corpus_files, shard_writer, storage
 from ggufbpe.data.corpora.byte_formats import metric
 from ggufbpe.data.corpora.chunks import Chunk, ChunkReader
-from ggufbpe.data.corpora.documents import Document as Documents
 from ggufbpe.data.corpora.documents import Options
 from ggufbpe.data.corpora.encode_stage import EncodeStage
 from ggufbpe.data.corpora.records import CorpusError, lines, raised
@@ -427,7 +426,7 @@ def test_reading_can_begin_at_every_place(tmp_path: Path, tok: Tokenizer) -> Non
     }.items():
         (tmp_path / name).write_bytes(content)
     inputs = list_inputs([str(tmp_path)], Counter())
-    reader = chunk_encoder.chunk_reader(tok, inputs, Options(Documents(), False, None, 1))
+    reader = ChunkReader(tok, inputs, Options("text"))
     whole = list(reader.chunks())
     assert {chunk.kind for chunk in whole} == {"json", "rows", "piece", "files"}
     for number, chunk in enumerate(whole):

@@ -19,7 +19,7 @@ from ggufbpe.data.corpora import shard_writer
 from ggufbpe.data.corpora.chat_encoder import ChatEncoder
 from ggufbpe.data.corpora.chat_records import ChatRecord
 from ggufbpe.data.corpora.document_notes import DocumentFacts, Note, all_facts, counts_of, in_words, sum_of
-from ggufbpe.data.corpora.documents import Document
+from ggufbpe.data.corpora.documents import Options
 from ggufbpe.data.corpora.records import CorpusError
 from ggufbpe.data.corpora.shard_reader import EncodedCorpus
 
@@ -273,8 +273,8 @@ def test_counts() -> None:
 
 
 def test_a_chat_and_its_notes() -> None:
-    document = Document(chats=True, chat_template=CHATML)
-    found = ChatEncoder(TOK, document, lambda ids, _: ids).encode(ChatRecord([EVIL, ANSWER]))
+    options = Options("text", chats=True, chat_template=CHATML)
+    found = ChatEncoder(TOK, options, lambda ids, _: ids).encode(ChatRecord([EVIL, ANSWER]))
     assert found.prompt.endswith(b"assistant\nworld<|im_end|>\n")
     assert (found.ids.tolist(), found.notes) == (TOK.encode(found.prompt), Note.SPECIAL_TOKENS_IN_MESSAGES)
 

@@ -31,8 +31,8 @@ from corpus_cases import TEXTS, expected, files_in, json_lines, large, prose, sm
 import ggufbpe
 from ggufbpe import EncodeStage, Tokenizer, encode_corpus, train
 from ggufbpe.data.corpora import distributed, segments
-from ggufbpe.data.corpora.chunk_encoder import ChunkEncoder, chunk_reader
-from ggufbpe.data.corpora.chunks import FIRST
+from ggufbpe.data.corpora.chunk_encoder import ChunkEncoder
+from ggufbpe.data.corpora.chunks import FIRST, ChunkReader
 from ggufbpe.data.corpora.distributed import EncodingRun, PlannedShard, Written, segment_sizes, write_shard
 from ggufbpe.data.corpora.documents import Options
 from ggufbpe.data.corpora.records import CorpusError
@@ -62,10 +62,10 @@ class ThisMachine:
         self._work, self._tokenizer, self._options = work, tokenizer, options
 
     def encode(self, segments: Sequence[Segment]) -> Generator[list[EncodedBatch], None, None]:
-        encoder = ChunkEncoder(self._tokenizer, self._options.document, self._work.layout)
+        encoder = ChunkEncoder(self._tokenizer, self._options, self._work.layout)
         found = []
         for segment in reversed(segments):
-            reader = chunk_reader(self._tokenizer, segment.inputs, self._options)
+            reader = ChunkReader(self._tokenizer, segment.inputs, self._options)
             batches = encode_segment(segment, reader, encoder)
             found.append(write_batches(batches, folder_at(self._work.segments), f"{segment.number}"))
         yield from reversed(found)

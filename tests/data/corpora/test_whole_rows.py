@@ -18,7 +18,8 @@ from recorded_chats import VOCABULARY
 from ggufbpe import Tokenizer, check_corpus, encode_corpus
 from ggufbpe.data.corpora import distributed
 from ggufbpe.data.corpora.byte_formats import Layout
-from ggufbpe.data.corpora.chunk_encoder import ChunkEncoder, Encoded, chunk_reader
+from ggufbpe.data.corpora.chunk_encoder import ChunkEncoder, Encoded
+from ggufbpe.data.corpora.chunks import ChunkReader
 from ggufbpe.data.corpora.distributed import EncodingRun, PlannedShard, Written, write_shard
 from ggufbpe.data.corpora.marked_ids import ENDS
 from ggufbpe.data.corpora.segments import EncodedBatch, Segment, encode_segment, write_batches
@@ -178,9 +179,9 @@ class ThisMachine:
         self._work, self._tokenizer, self._options = work, tokenizer, options
 
     def encode(self, segments: Sequence[Segment]) -> Generator[list[EncodedBatch], None, None]:
-        encoder = ChunkEncoder(self._tokenizer, self._options.document, self._work.layout)
+        encoder = ChunkEncoder(self._tokenizer, self._options, self._work.layout)
         for segment in segments:
-            reader = chunk_reader(self._tokenizer, segment.inputs, self._options)
+            reader = ChunkReader(self._tokenizer, segment.inputs, self._options)
             batches = encode_segment(segment, reader, encoder)
             yield write_batches(batches, folder_at(self._work.segments), f"{segment.number}")
 
