@@ -14,9 +14,9 @@ import stat
 import tempfile
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import IO, NamedTuple, Protocol
+from typing import IO, NamedTuple
 
 from ..._util import files
 from .corpus_files import file_version, files_of, find_storage, is_url, open_file
@@ -97,75 +97,12 @@ def _check(given: Input, size: int, version: str) -> None:
 # ---- the folder that is written -------------------------------------------------------------------------
 
 
-class Unfinished(Protocol):
-    """A file that is being written."""
-
-    file: IO[bytes]
-
-    def finish(self, is_kept: bool = True) -> None:
-        """Sync it if it `is_kept` after the run, and give it its name."""
-
-    def discard(self) -> None:
-        """Remove it."""
-
-
-class Folder(Protocol):
-    """A folder of shards."""
-
-    name: str
-    before_naming: Callable[[], None]  # called when a created file is complete, before it gets its name
-
-    def names(self) -> list[str]:
-        """The files in it; none if it does not exist."""
-
-    def read(self, name: str) -> bytes:
-        """All of a file; `FileNotFoundError`."""
-
-    def write(self, name: str, data: bytes) -> None:
-        """Write a file, completely or not at all."""
-
-    def create(self, name: str) -> Unfinished:
-        """A file to be written in parts."""
-
-    def open(self, name: str) -> IO[bytes]:
-        """A file to be read, from any offset."""
-
-    def size(self, name: str) -> int:
-        """Bytes of a file; `FileNotFoundError`."""
-
-    def remove(self, name: str) -> None:
-        """Remove a file."""
-
-    def prepare(self) -> None:
-        """Make and lock the folder. `OSError` if another run is writing to it."""
-
-    def release(self) -> None:
-        """Unlock it."""
-
-    def clean(self) -> None:
-        """Remove what a run did not finish."""
-
-    def discard(self) -> None:
-        """Remove the folder if `prepare` made it and it is empty."""
-
-    @property
-    def is_locked(self) -> bool:
-        """Whether no other run can be writing there."""
-
-
-def folder_at(path: str, attempt: str = "") -> Folder:
-    """The folder of a path or URL, which need not be there.
-
-    Two who write the same file at the same time, on machines of a cluster, are told apart by their `attempt`.
-    """
-    return RemoteFolder(path) if is_url(path) else LocalFolder(path, attempt)
-
-
 class LocalFolder:
     """A folder of this machine."""
 
     def __init__(self, path: str, attempt: str = "") -> None:
         self.name = path
+        # called when a created file is complete, before it gets its name
         self.before_naming = _nothing
         self._attempt = attempt
         self._lock: int | None = None
@@ -176,37 +113,46 @@ class LocalFolder:
         return os.path.join(self.name, name)
 
     def names(self) -> list[str]:
+        """The files in it; none if it does not exist."""
         try:
             return sorted(name for name in os.listdir(self.name) if not name.startswith("."))
         except FileNotFoundError:
             return []
 
     def read(self, name: str) -> bytes:
+        """All of a file; `FileNotFoundError`."""
         with open(self.path(name), "rb") as file:
             return file.read()
 
     def write(self, name: str, data: bytes) -> None:
+        """Write a file, completely or not at all."""
         files.write_files({self.path(name): data}, follow=False)
 
-    def create(self, name: str) -> Unfinished:
-        return _LocalFile(self, name, self._attempt)
+    def create(self, name: str) -> LocalFile:
+        """A file to be written in parts."""
+        return LocalFile(self, name, self._attempt)
 
     def open(self, name: str) -> IO[bytes]:
+        """A file to be read, from any offset."""
         return open(self.path(name), "rb")
 
     def size(self, name: str) -> int:
+        """Bytes of a file; `FileNotFoundError`."""
         return os.path.getsize(self.path(name))
 
     def remove(self, name: str) -> None:
+        """Remove a file."""
         os.unlink(self.path(name))
 
     def prepare(self) -> None:
+        """Make and lock the folder. `OSError` if another run is writing to it."""
         self._made = not os.path.isdir(self.name)
         os.makedirs(self.name, exist_ok=True)
         if os.name != "nt":
             self._lock = self._locked()
 
     def clean(self) -> None:
+        """Remove what a run did not finish."""
         with suppress(FileNotFoundError):  # tasks that are being cancelled do not find it under another name
             os.rename(self.path(SEGMENTS), self.path(f".{uuid.uuid4().hex}{_HIDDEN}"))
         for name in os.listdir(self.name):
@@ -219,12 +165,14 @@ class LocalFolder:
                         os.unlink(path)
 
     def discard(self) -> None:
+        """Remove the folder if `prepare` made it and it is empty."""
         if self._made:
             with suppress(OSError):  # not empty
                 os.rmdir(self.name)
 
     @property
     def is_locked(self) -> bool:
+        """Whether no other run can be writing there."""
         return self._lock is not None
 
     def _locked(self) -> int:
@@ -240,6 +188,7 @@ class LocalFolder:
         return lock
 
     def release(self) -> None:
+        """Unlock it."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -249,13 +198,16 @@ def _nothing() -> None:
     """Do nothing."""
 
 
-class _LocalFile:
+class LocalFile:
+    """A file that is being written."""
+
     def __init__(self, folder: LocalFolder, name: str, attempt: str) -> None:
         self._folder = folder
         self._path, self._hidden = folder.path(name), folder.path(f".{name}{attempt}{_HIDDEN}")
         self.file: IO[bytes] = files.created(self._hidden)
 
     def finish(self, is_kept: bool = True) -> None:
+        """Sync it if it `is_kept` after the run, and give it its name."""
         if is_kept:
             files.sync(self.file)
         self.file.close()
@@ -265,6 +217,7 @@ class _LocalFile:
             files.sync_folder(self._folder.name or ".")
 
     def discard(self) -> None:
+        """Remove it."""
         with suppress(OSError):
             self.file.close()
         with suppress(OSError):
@@ -272,7 +225,7 @@ class _LocalFile:
 
 
 class RemoteFolder:
-    """A folder behind a URL. It has no lock."""
+    """A `LocalFolder` behind a URL. It has no lock."""
 
     def __init__(self, url: str) -> None:
         self.name = url.rstrip("/")
@@ -302,8 +255,8 @@ class RemoteFolder:
         """Send a file of this machine."""
         self._system.put_file(path, self._at(name))
 
-    def create(self, name: str) -> Unfinished:
-        return _RemoteFile(self, name)
+    def create(self, name: str) -> RemoteFile:
+        return RemoteFile(self, name)
 
     def open(self, name: str) -> IO[bytes]:
         file: IO[bytes] = self._system.open(self._at(name), "rb")
@@ -333,8 +286,8 @@ class RemoteFolder:
             self._system.rm(self._at(SEGMENTS), recursive=True)
 
 
-class _RemoteFile:
-    """A temporary file, sent when it is complete."""
+class RemoteFile:
+    """A `LocalFile`, sent when it is complete."""
 
     def __init__(self, folder: RemoteFolder, name: str) -> None:
         self._folder, self._name = folder, name
@@ -350,3 +303,14 @@ class _RemoteFile:
     def discard(self) -> None:
         with suppress(OSError):
             self._local.close()
+
+
+Folder = LocalFolder | RemoteFolder
+
+
+def folder_at(path: str, attempt: str = "") -> Folder:
+    """The folder of a path or URL, which need not be there.
+
+    Two who write the same file at the same time, on machines of a cluster, are told apart by their `attempt`.
+    """
+    return RemoteFolder(path) if is_url(path) else LocalFolder(path, attempt)
