@@ -104,7 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is not None:
         return _main(list(argv))
     if "_ARGCOMPLETE" in os.environ:  # a shell asks; answering it ends the process
-        from ._completion import complete
+        from .completion import complete
 
         complete(COMMANDS, lambda name, parser: _load(name).add_arguments(parser))
     gc.set_threshold(_COLLECT_AFTER)

@@ -17,7 +17,7 @@ from ._arguments import Parser, UsageError, add_models, overrides_of
 from ._chat import check_media, warn_of_mismatch
 from ._given_models import located, model_paths, models_of
 from ._input import read_file
-from ._llama_server_flags import INSTEAD
+from ._llama_flags import INSTEAD
 
 _DESCRIPTION = """\
 Serve tokenizers over HTTP from the metadata of models alone: /tokenize, /detokenize, /apply-template, /v1/models, \

@@ -14,7 +14,7 @@ from commands import Run, call
 from ggufbpe._util.extras import NotInstalledError
 from ggufbpe.cli import COMMANDS, completion
 from ggufbpe.cli._arguments import Parser, UsageError
-from ggufbpe.cli._completion import SHELLS, complete, shell_code
+from ggufbpe.cli.completion import SHELLS, complete, shell_code
 from ggufbpe.hub.stores import all_stores
 from ggufbpe.hub.stores.stored_model import StoredModel
 

@@ -17,7 +17,7 @@ from small_models import small_keys, small_model
 
 from ggufbpe.cli import serve
 from ggufbpe.cli._arguments import Parser, UsageError
-from ggufbpe.cli._llama_server_flags import INSTEAD
+from ggufbpe.cli._llama_flags import INSTEAD
 from ggufbpe.server.settings import Settings
 
 __all__ = ["call", "small_model"]  # fixtures
