@@ -75,4 +75,4 @@ def write_tokens(trace: Trace, arguments: argparse.Namespace) -> None:
     pieces = (f"{each.id:6} -> '{terminal.one_line(each.text)}'" for each in trace.tokens)
     count = [f"Total number of tokens: {len(trace.tokens)}"] if arguments.show_count else []
     lines = [*([str(trace.ids)] if arguments.ids else pieces), *count]
-    _output.write("".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace"))
+    _output.write_lines(lines)

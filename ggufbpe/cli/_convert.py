@@ -114,4 +114,4 @@ def tell(line: str, on_stderr: bool) -> None:
     if on_stderr:
         _output.note(terminal.one_line(line))
     else:
-        _output.write(f"{terminal.one_line(line)}\n".encode("utf-8", "backslashreplace"))
+        _output.write_lines([terminal.one_line(line)])

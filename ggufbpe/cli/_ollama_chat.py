@@ -74,8 +74,7 @@ def run_ollama(
     if arguments.json:
         _output.write_json(answer(found.to_dict(), model=tokenizer.name))
     elif arguments.ollama_diff:
-        for line in found.lines(tokenizer):
-            _output.write(f"{line}\n".encode("utf-8", "replace"))
+        _output.write_lines(found.lines(tokenizer))
     elif arguments.ids or arguments.count:
         _output.write(f"{len(found.ollama.ids) if arguments.count else found.ollama.ids}\n".encode())
     else:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..analysis.views.flag_names import with_flags
 from ..analysis.views.terminal import json_bytes, one_line
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 _is_quiet = False  # with --quiet
 _has_begun = False  # whether something was written to standard output
@@ -34,6 +37,19 @@ def write(data: bytes) -> None:
         if written is None:
             raise OutputError("writing to standard output failed: it is non-blocking and not ready")
         rest = rest[written:]
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """Lines to standard output, each as soon as it is there."""
+    for line in lines:
+        write(f"{line}\n".encode("utf-8", "backslashreplace"))
+
+
+def draw(parts: Iterable[RenderableType], color: str = "never", width: int | None = None) -> None:
+    """Draw parts in `width` columns, None for no limit; `color` as in `use_color`."""
+    from ..analysis.views.drawing import drawn
+
+    write_lines(drawn(parts, use_color(color), width))
 
 
 def begin(*, quiet: bool) -> None:

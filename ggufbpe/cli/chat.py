@@ -138,8 +138,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         color = _output.use_color(arguments.color)
         width = _output.terminal_width()
-        for line in chat_lines(found, prompt=not arguments.by_message, color=color, width=width):
-            _output.write(f"{line}\n".encode("utf-8", "replace"))
+        _output.write_lines(chat_lines(found, prompt=not arguments.by_message, color=color, width=width))
     else:
         _output.write(found.rendered.prompt)
     return 0
@@ -190,8 +189,7 @@ def _list_templates(arguments: argparse.Namespace) -> int:
         _output.write_json(answer({"templates": templates}))
         return 0
     width = max(map(len, models))
-    for name, of in models.items():
-        _output.write((f"known:{name:{width}}  {', '.join(of)}".rstrip() + "\n").encode())
+    _output.write_lines(f"known:{name:{width}}  {', '.join(of)}".rstrip() for name, of in models.items())
     return 0
 
 

@@ -57,8 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         _output.write_json(answers.shards(found, arguments.output, None if model is None else model.name))
     else:
-        for problem in found.problems:
-            _output.write(f"{terminal.one_line(problem)}\n".encode())
+        _output.write_lines(map(terminal.one_line, found.problems))
         sampled = f", {counted(found.sampled, 'document')} encoded again" if model is not None else ""
         if found.is_right and found.is_compared:
             _output.write(f"OK: {counted(found.shards, 'shard')}{sampled}\n".encode())

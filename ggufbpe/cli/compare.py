@@ -86,8 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
             color=_output.use_color(arguments.color),
             width=_output.terminal_width(),
         )
-        for line in lines:
-            _output.write(f"{line.rstrip(' ')}\n".encode())
+        _output.write_lines(line.rstrip(" ") for line in lines)
     return int(not compared.is_same)
 
 

@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     for row in rows:
         shown += 1
         if arguments.json:
-            _output.write(terminal.json_text(row.to_dict()).encode() + b"\n")
+            _output.write_lines([terminal.json_text(row.to_dict())])
         elif arguments.mask:
             _write_runs(row, None if is_one else _LONGEST)
         elif is_one:
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
             _output.write(text)
         else:
             line = " ".join(map(str, row.ids)) if arguments.ids else terminal.shown_text(row.text, _LONGEST)
-            _output.write(f"{row.number:>6}  {counted(len(row.ids), 'token'):>12}  {line}\n".encode())
+            _output.write_lines([f"{row.number:>6}  {counted(len(row.ids), 'token'):>12}  {line}"])
     if is_one and not shown:
         raise UsageError(f"there is no document {start}")
     return 0
@@ -91,8 +91,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _write_runs(row: DecodedRow, longest: int | None) -> None:
     """Print a document part by part, each with at most `longest` bytes of text."""
-    _output.write(f"{row.number:>6}  {counted(len(row.ids), 'token'):>12}\n".encode())
+    _output.write_lines([f"{row.number:>6}  {counted(len(row.ids), 'token'):>12}"])
     for run in row.runs:
         text = terminal.shown_text(run.text, len(run.text) + 1 if longest is None else longest)
         label = "label" if run.is_marked else "-"
-        _output.write(f"{'':6}  {counted(run.tokens, 'token'):>12}  {label:5}  {text}\n".encode())
+        _output.write_lines([f"{'':6}  {counted(run.tokens, 'token'):>12}  {label:5}  {text}"])

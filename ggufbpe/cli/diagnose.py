@@ -123,11 +123,10 @@ def _written(
     if arguments.json:
         _output.write_json(answers.diagnosis(found, model))
     else:
-        from ..analysis.views.drawing import ROW, drawn
+        from ..analysis.views.drawing import ROW
 
         width = _output.terminal_width()
-        for line in drawn(parts(width or ROW), _output.use_color(arguments.color), width):
-            _output.write(f"{line}\n".encode("utf-8", "replace"))
+        _output.draw(parts(width or ROW), arguments.color, width)
     return EXIT_MATCH if found.match else EXIT_DIFFERENT
 
 

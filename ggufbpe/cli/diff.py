@@ -109,17 +109,13 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         width = _output.terminal_width()
         width = width and min(width, _WIDTH)
-        color = _output.use_color(arguments.color)
-        lines: list[str] = []
         if found.texts is not None:
             from ..analysis.views.report_lines import ReportLines
 
-            lines = [*ReportLines(color, width, found.names).lines(found.texts, ""), ""]
-        from ..analysis.views.drawing import drawn
-
+            color = _output.use_color(arguments.color)
+            _output.write_lines([*ReportLines(color, width, found.names).lines(found.texts, ""), ""])
         examples = _ALL if arguments.all else 0 if found.texts is not None else _SHOWN
-        lines += drawn([*_parts(found, examples), *_advice(found)], color, width)
-        _output.write(("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))
+        _output.draw([*_parts(found, examples), *_advice(found)], arguments.color, width)
     return int(not found.same)
 
 
@@ -134,10 +130,7 @@ def _draft(arguments: argparse.Namespace, models: Sequence[ModelName | ModelLoca
     if arguments.json:
         _output.write_json(answers.draft_check(found))
     else:
-        from ..analysis.views.drawing import drawn
-
-        for line in drawn(_draft_lines(found), _output.use_color(arguments.color), _output.terminal_width()):
-            _output.write(f"{line}\n".encode("utf-8", "backslashreplace"))
+        _output.draw(_draft_lines(found), arguments.color, _output.terminal_width())
     return int(not found.may_draft)
 
 

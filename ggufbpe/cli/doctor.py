@@ -148,12 +148,9 @@ def _point_to_audit(arguments: argparse.Namespace, path: str | ModelLocation) ->
 
 
 def _show(arguments: argparse.Namespace, found: Examination) -> None:
-    from ..analysis.views.drawing import drawn
-
     width = _output.terminal_width()
     parts = _parts(found, arguments.verbose, arguments.security)
-    for line in drawn(parts, _output.use_color(arguments.color), width and min(width, _WIDTH)):
-        _output.write(f"{line}\n".encode("utf-8", "backslashreplace"))
+    _output.draw(parts, arguments.color, width and min(width, _WIDTH))
 
 
 def _parts(found: Examination, verbose: bool, is_audit: bool) -> Iterator[RenderableType]:

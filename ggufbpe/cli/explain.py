@@ -170,8 +170,7 @@ def _show(
     word, token = (None, None) if isinstance(found, Parts) else _chosen(arguments, found)
     color = _output.use_color(arguments.color)
     view = ExplainLines(_output.terminal_width(), color, arguments.all, chat, alone)
-    for line in view.lines(found, word, token, answer):
-        _output.write(f"{line.rstrip(' ')}\n".encode("utf-8", "replace"))
+    _output.write_lines(line.rstrip(" ") for line in view.lines(found, word, token, answer))
 
 
 def _survey(

@@ -165,7 +165,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         why = f"a copy, since {model.store}'s own files are not changed"
         lines.append(terminal.one_line(f"{why}; {how_to_use(model.name, model.store, done.path)}"))
-    _output.write("".join(line + "\n" for line in lines).encode("utf-8", "backslashreplace"))
+    _output.write_lines(lines)
     return 0
 
 

@@ -52,7 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
             answer({**found.to_dict(), **wrong}, model=found.file.get("name", found.file["path"]))
         )
     else:
-        _show(found.to_dict())
+        width = _output.terminal_width()
+        _output.draw(_parts(found.to_dict(), width), width=width)
     if found.error is not None:
         raise found.error
     return 0
@@ -61,16 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
 # ---- showing --------------------------------------------------------------------------------------------
 
 
-def _show(facts: Facts) -> None:
-    """Print the facts in sections, one per line."""
-    from ..analysis.views.drawing import drawn
-
-    width = _output.terminal_width()
-    for line in drawn(_parts(facts, width), False, width):
-        _output.write(f"{line}\n".encode("utf-8", "backslashreplace"))
-
-
 def _parts(facts: Facts, width: int | None) -> Iterator[RenderableType]:
+    """The facts in sections, one per line."""
     for number, (title, rows) in enumerate(_sections(facts)):
         yield from [""] * (number > 0)
         yield title

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .._util.errors import printable
@@ -64,22 +64,17 @@ def run(arguments: argparse.Namespace) -> int:
     entries = [PRE_TOKENIZERS[name] for name in arguments.names or PRE_TOKENIZERS]
     if arguments.regex:
         return _regex(arguments, entries)
+    width = _output.terminal_width()
     if arguments.json:
         _output.write(terminal.json_bytes([_object(entry) for entry in entries]))
     elif arguments.names:
-        _draw(part for number, entry in enumerate(entries) for part in _details(entry, number > 0))
-    elif (width := _output.terminal_width()) is None:
-        _output.write(_lines(entries).encode())
+        parts = (part for number, entry in enumerate(entries) for part in _details(entry, number > 0))
+        _output.draw(parts, width=width)
+    elif width is None:
+        _output.write_lines(_lines(entries))
     else:
-        _draw(_table(entries, width))
+        _output.draw(_table(entries, width), width=width)
     return 0
-
-
-def _draw(parts: Iterable[RenderableType]) -> None:
-    from ..analysis.views.drawing import drawn
-
-    for line in drawn(parts, False, _output.terminal_width()):
-        _output.write(f"{line}\n".encode())
 
 
 def _regex(arguments: argparse.Namespace, entries: list[PreTokenizer]) -> int:
@@ -101,7 +96,7 @@ def _regex(arguments: argparse.Namespace, entries: list[PreTokenizer]) -> int:
         _output.write(terminal.json_bytes(objects))
         return 0
     for one in found:
-        _output.write("".join(f"{pattern.pattern}\n" for pattern in one).encode())
+        _output.write_lines(pattern.pattern for pattern in one)
         if count := len(one.other_characters):
             shown = ", ".join(f"U+{point:04X}" for point in one.other_characters[:_SHOWN])
             more = f" … ({count} in all; --json lists them)" if count > _SHOWN else ""
@@ -133,14 +128,12 @@ def _object(entry: PreTokenizer) -> dict[str, object]:
     }
 
 
-def _lines(entries: list[PreTokenizer]) -> str:
+def _lines(entries: list[PreTokenizer]) -> Iterator[str]:
     """A line for each pattern of each name."""
     name_width, family_width = _widths(entries)
-    return "".join(
-        f"{entry.name:{name_width}}  {entry.family:{family_width}}  {pattern}\n"
-        for entry in entries
-        for pattern in entry.patterns
-    )
+    for entry in entries:
+        for pattern in entry.patterns:
+            yield f"{entry.name:{name_width}}  {entry.family:{family_width}}  {pattern}"
 
 
 def _table(entries: list[PreTokenizer], width: int) -> Iterator[RenderableType]:

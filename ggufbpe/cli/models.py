@@ -104,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
         _output.note(f"ggufbpe: no model {of_name}of {_STORES} on this machine")
         return 0
     width = _output.terminal_width()
-    _draw(arguments, _rows(models, width), width)
+    _output.draw(_rows(models, width), arguments.color, width)
     return 0
 
 
@@ -190,7 +190,7 @@ def _drafts(arguments: argparse.Namespace) -> int:
     table += [
         [in_bytes(each.model.size or 0), terminal.one_line(each.model.name), told(each)] for each in found
     ]
-    _draw(arguments, iter([columns(table, 1)]), None)
+    _output.draw([columns(table, 1)], arguments.color)
     return 0
 
 
@@ -214,12 +214,5 @@ def _remote(arguments: argparse.Namespace) -> int:
     from ..analysis.views.drawing import columns
 
     rows = [["size", "name"], *([in_bytes(size), terminal.one_line(str(each))] for each, size in named)]
-    _draw(arguments, iter([columns(rows, 1)]), None)
+    _output.draw([columns(rows, 1)], arguments.color)
     return 0
-
-
-def _draw(arguments: argparse.Namespace, parts: Iterator[RenderableType], width: int | None) -> None:
-    from ..analysis.views.drawing import drawn
-
-    for line in drawn(parts, _output.use_color(arguments.color), width):
-        _output.write(f"{line}\n".encode("utf-8", "backslashreplace"))

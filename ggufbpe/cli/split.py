@@ -110,8 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.json:
             _output.write_json(answer({"parts": list(rows)}, model=tokenizer.name))
             return 0
-        for row in rows:
-            _output.write(terminal.json_text(row).encode() + b"\n")
+        _output.write_lines(map(terminal.json_text, rows))
     return 0
 
 

@@ -133,11 +133,8 @@ def run(arguments: argparse.Namespace) -> int:
     elif arguments.csv:
         _output.write(_csv(found))
     else:
-        from ..analysis.views.drawing import drawn
-
         width = _output.terminal_width()
-        for line in drawn(_tables(found, width), False, width):
-            _output.write(f"{line}\n".encode("utf-8", "backslashreplace"))
+        _output.draw(_tables(found, width), width=width)
     if arguments.plot is not None:
         if found.total[0].tokens:
             with termination_as_exit():

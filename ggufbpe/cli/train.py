@@ -277,7 +277,7 @@ def _say(vocabulary: TrainedVocabulary, arguments: argparse.Namespace) -> None:
             f"wrote {terminal.one_line(arguments.output)}: {size} tokens, {len(vocabulary.merges)} merges, "
             f"learned from {counted(vocabulary.word_count, 'distinct word')}"
         )
-    _output.write("".join(line.rstrip(" ") + "\n" for line in lines).encode("utf-8", "backslashreplace"))
+    _output.write_lines(line.rstrip(" ") for line in lines)
     _say_if_it_ended_early(vocabulary, size, arguments)
 
 

@@ -258,8 +258,7 @@ def _report(arguments: argparse.Namespace, result: Verification) -> None:
         from ..analysis.views.report_lines import ReportLines
 
         printer = ReportLines(_output.use_color(arguments.color), _output.terminal_width())
-        for line in printer.lines(result, result.note):
-            _output.write(f"{line}\n".encode())
+        _output.write_lines(printer.lines(result, result.note))
     if arguments.html is not None:
         _output.flush()
         write_outputs({arguments.html: to_html(result, result.model, result.note).encode()})
