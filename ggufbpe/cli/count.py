@@ -14,7 +14,7 @@ from .._util.wording import counted
 from ..analysis.views import terminal
 from ..analysis.views.answers import answer
 from ..data.corpora.corpus_files import File
-from ..data.corpora.records import CorpusError, problem_with, without_compression
+from ..data.corpora.records import problem_with, without_compression
 from ..data.statistics.file_counts import FileCounter, NamedStream, PromptOf, TextCounts, prompt_maker
 from ..tokenizer import Tokenizer
 from . import _output
@@ -128,10 +128,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     def report(name: str, error: Exception) -> None:
         bar.clear()
-        problem = problem_with(error)
-        problem = problem.removeprefix(f"{name}: ") if isinstance(error, CorpusError) else problem
         is_text = isinstance(error, FileNotFoundError) and " " in name
-        _output.error(f"{name}: {problem}{f'; a text needs -p: -p {shell_word(name)}' if is_text else ''}")
+        remedy = f"; a text needs -p: -p {shell_word(name)}" if is_text else ""
+        _output.error(f"{name}: {problem_with(name, error)}{remedy}")
 
     counter = FileCounter(
         tokenizer,

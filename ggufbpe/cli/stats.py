@@ -199,7 +199,7 @@ class _Job:
 
     def _report(self, name: str, error: Exception) -> None:
         self.bar.clear()
-        problem = problem_with(error)
+        problem = problem_with(name, error)
         self.errors.append({"name": name, "error": problem})
         _output.error(f"{name}: {problem}")
 

@@ -137,7 +137,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     def report(path: str, error: Exception) -> None:
         unread.append(path)
-        _output.error(f"{path}: {problem_with(error).removeprefix(f'{path}: ')}")
+        _output.error(f"{path}: {problem_with(path, error)}")
 
     skipped: Counter[str] = Counter()
     files = list(files_of(arguments.paths, skipped, report, ignored_of(arguments)))

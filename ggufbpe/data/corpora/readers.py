@@ -70,18 +70,6 @@ def read_lines(stream: Any, name: str, report: Report, read: Callable[[bytes], T
     return _read_each(numbered(), read, name, "line", report)
 
 
-def chats_of_table(stream: Any, name: str, report: Report, read: Callable[[bytes], T]) -> Iterator[T]:
-    """The results of `read` for the chat in each row of a table, given as the body of a request in JSON."""
-    import json  # not at the top: `count` of texts starts without them
-
-    from .chat_records import chat_of_record
-
-    def read_record(record: dict[str, Any]) -> T:
-        return read(json.dumps(chat_of_record(record).body).encode())
-
-    return read_chat_records(stream, name, report, read_record)
-
-
 def read_chat_records(
     stream: Any, name: str, report: Report, read: Callable[[dict[str, Any]], T], also: str | None = None
 ) -> Iterator[T]:

@@ -52,9 +52,10 @@ def raised(name: str, error: Exception) -> None:
     raise type(error)(f"{name}: {error}")
 
 
-def problem_with(error: Exception) -> str:
-    """Return why a file could not be read, in a few words."""
-    return (isinstance(error, OSError) and error.strerror) or str(error) or "out of memory"
+def problem_with(name: str, error: Exception) -> str:
+    """Return why a file could not be read, in a few words, without its name."""
+    problem = (isinstance(error, OSError) and error.strerror) or str(error) or "out of memory"
+    return problem.removeprefix(f"{name}: ")
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any
 
 from ..._util.errors import printable
-from ..._util.progress import OnProgress, Progress
+from ..._util.progress import OnProgress
 from ...tokenizer import Tokenizer
 from ...tokenizer.chunking import chunks_of_stream
 from ...tokenizer.inputs import Model, tokenizers_of
@@ -77,7 +77,7 @@ def stats(
     if not chats and (chat_template is not None or preference is not None):
         raise ValueError("chat_template and preference are for chats=True")
     skipped: Counter[str] = Counter()
-    reading = Reading(by, by_field, field, skipped, report or raised, progress or _silent)
+    reading = Reading(by, by_field, field, skipped, report or raised, progress or (lambda _: None))
     if not read_ignored:
         reading = reading._replace(ignored_in=ignored_by_git)
 
@@ -107,7 +107,3 @@ def _of_chats(named: Mapping[str, Tokenizer], corpus: object, reading: Reading) 
         for measurer, prompts in zip(measurers, batch.prompts):
             measurer.add(batch._replace(texts=prompts, prompts=()))
     return side_by_side([measurer.result(reading.skipped) for measurer in measurers])
-
-
-def _silent(progress: Progress) -> None:
-    pass

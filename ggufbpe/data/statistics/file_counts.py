@@ -25,9 +25,8 @@ from ...tokenizer import Tokenizer
 from ...tokenizer.chunking import LONG_TEXT, added_ids, chunks_of_stream
 from ...tokenizer.inputs import Model, tokenizer_of
 from ..corpora.corpus_files import File, files_of, ignored_by_git, open_file
-from ..corpora.readers import chats_of_table, has_records, read_lines, records
+from ..corpora.readers import has_records, read_chat_records, read_lines, records
 from ..corpora.records import (
-    CorpusError,
     Report,
     decompressed,
     has_json_lines,
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 
 _TOLD_EACH = 1 << 16  # bytes counted between two calls of `progress`
 
-PromptOf = Callable[[bytes], "bytes | ChatCount"]  # a chat as JSON -> its prompt, or that with its count
+PromptOf = Callable[[Any], "bytes | ChatCount"]  # a chat -> its prompt, or that with its count
 
 
 class TextCounts(NamedTuple):
@@ -175,12 +174,12 @@ def prompt_maker(
     mmproj: str | None = None,
     media_path: str | None = None,
 ) -> PromptOf:
-    """Return a function that makes the prompt of a chat given as JSON, a list of messages or a request body.
+    """Return a function that makes the prompt of a chat, a list of messages or a request body.
 
     `fields` replace those of each request, and `now` is the time for templates that write the date. With the file of a
     projector, `mmproj`, images and audio are counted, also those in files below `media_path`.
 
-    The function raises `ValueError` for what is not JSON, and for what llama-server refuses, and warns once
+    The function raises `ValueError` for what llama-server refuses, and warns once
     (`GGUFWarning`) of tools that the template does not show. `ValueError` at once if neither the model nor the caller
     has a chat template, for which llama-server would take ChatML.
     """
@@ -192,17 +191,12 @@ def prompt_maker(
         projector = Mmproj.from_file(mmproj)
     has_warned = False
 
-    def prompt(data: bytes) -> bytes | ChatCount:
+    def prompt(chat: Any) -> bytes | ChatCount:
         nonlocal has_warned
         from ...chat.request.body import body_with_fields
-        from ...chat.request.json_text import parsed_file
         from ..corpora.chat_records import request_body_of
 
-        try:
-            found = parsed_file(data)
-        except ValueError as error:
-            raise ValueError(f"not JSON: {error}") from None
-        body = body_with_fields(request_body_of(found), fields)
+        body = body_with_fields(request_body_of(chat), fields)
         if not has_warned and body.get("tools") and not tokenizer.chats.shows_tools(chat_template):
             has_warned = True
             warnings.warn(HIDES_TOOLS, GGUFWarning, stacklevel=frames_to_caller())
@@ -308,13 +302,18 @@ class FileCounter:
 
     def _prompts(self, name: str, stream: IO[bytes]) -> Iterator[bytes | ChatCount]:
         """The prompts of the chats in a file."""
-        assert self._prompt is not None
+        from ..corpora.chat_records import chat_of_record
+
+        prompt = self._prompt
+        assert prompt is not None
         if is_table(name):
-            yield from chats_of_table(stream, name, self._report, self._prompt)
+            yield from read_chat_records(
+                stream, name, self._report, lambda record: prompt(chat_of_record(record).body)
+            )
         elif has_json_lines(name):
-            yield from read_lines(stream, name, self._report, self._prompt)
+            yield from read_lines(stream, name, self._report, lambda line: prompt(_parsed(line)))
         else:
-            yield self._prompt(stream.read())
+            yield prompt(_parsed(stream.read()))
 
     def _count_text(self, name: str, stream: IO[bytes], tell: Callable[[int], None]) -> TextCounts:
         """The counts of a text, read chunk by chunk so that memory does not grow with it."""
@@ -351,11 +350,18 @@ class FileCounter:
         return TextCounts(name, tokens, size, characters, undecodable)
 
     def _report(self, name: str, error: Exception) -> None:
-        problem = problem_with(error)
-        if isinstance(error, CorpusError):  # may begin with the name
-            problem = problem.removeprefix(f"{name}: ")
-        self.errors.append({"name": name, "error": problem})
+        self.errors.append({"name": name, "error": problem_with(name, error)})
         self._report_to(name, error)
+
+
+def _parsed(data: bytes) -> Any:
+    """What a chat in JSON says."""
+    from ...chat.request.json_text import parsed_file
+
+    try:
+        return parsed_file(data)
+    except ValueError as error:
+        raise ValueError(f"not JSON: {error}") from None
 
 
 def _teller(

@@ -12,6 +12,7 @@ import json
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -87,10 +88,8 @@ def batches(corpus: object, reading: Reading, cut: Cut) -> Iterator[Batch]:
                     yield batch
                     done = raw.tell() if source.size else 0
                     reading.progress(Progress("read", before + done, total, "bytes", source.name))
-        except OSError as error:
+        except (OSError, CorpusError) as error:
             reading.report(source.name, error)
-        except CorpusError as error:  # names the file, as the report does
-            reading.report(source.name, CorpusError(str(error).removeprefix(f"{source.name}: ")))
         before += source.size
 
 
@@ -132,29 +131,14 @@ def _sources(corpus: object, reading: Reading) -> Iterator[_Source]:
                 yield _Source(path, _group(path, root, reading), partial(open_file, path), size)
         elif hasattr(item, "read"):
             name = str(getattr(item, "name", "(stream)"))
-            yield _Source(name, _group(name, None, reading), _Lent(item))
+            # read, but not closed: the stream is the caller's
+            yield _Source(name, _group(name, None, reading), partial(nullcontext, item))
         else:
             raise TypeError(f"a corpus has str, pathlib.Path and binary streams, not {type(item).__name__}")
 
 
 def _is_item(value: object) -> bool:
     return isinstance(value, (str, bytes, os.PathLike)) or hasattr(value, "read")
-
-
-class _Lent:
-    """A stream of the caller's, which is read but not closed."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def __call__(self) -> _Lent:
-        return self
-
-    def __enter__(self) -> Any:
-        return self._stream
-
-    def __exit__(self, *_: object) -> None:
-        pass
 
 
 def _group(name: str, root: str | None, reading: Reading) -> str:
