@@ -32,6 +32,7 @@ from .token_checks import (
 
 # Bytes that UTF-8 lacks.
 _OF_NO_TEXT = frozenset(BYTE_CHARS[byte] for byte in (0xC0, 0xC1, *range(0xF5, 0x100)))
+BYTES_OF_TEXT = frozenset(BYTE_CHARS) - _OF_NO_TEXT  # of which merges make all other tokens
 _SCORES_OF_ADDED = (0.0, -1000.0)  # of tokens that were added to a vocabulary with scores
 _MOST_ADDED = 64  # tokens of text among the markers; more are words whose merges are missing
 
@@ -46,7 +47,9 @@ class MarkerTokens:
         self._merged = merged
         self._tokens, self._attributes = vocabulary.tokens, vocabulary.attributes
         self._merges, self._scores = vocabulary.merges, vocabulary.scores
-        self._of_no_text = _OF_NO_TEXT if vocabulary.pre_tokenizer.byte_encode else frozenset()
+        is_byte_level = vocabulary.pre_tokenizer.byte_encode
+        self._of_no_text = _OF_NO_TEXT if is_byte_level else frozenset()
+        self._bytes = BYTES_OF_TEXT if is_byte_level else frozenset(map(chr, range(0x80)))
         self._special_ids = {token for token in vocabulary.special_ids.values() if token is not None}
         self._template = template
         self._added: dict[int, list[int]] = {}  # what `added_text_at` has found
@@ -70,7 +73,7 @@ class MarkerTokens:
             return True
         if not text.strip():
             return False
-        if self._merges and (text in self._results or (len(text) == 1 and text.isascii())):
+        if self._merges and (text in self._results or text in self._bytes):
             return True
         if text in self._of_no_text or (self._merges and not self._lacks_merges):
             return False

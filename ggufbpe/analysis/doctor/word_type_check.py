@@ -1,8 +1,8 @@
 """Checks that no ordinary word, such as "The", has the type of a marker.
 
-A word is a token that merges make and that is not written as a marker. In llama.cpp's vocabularies, all of these are of
-type NORMAL, unless they are special ids. Without merges, nothing tells a single word from a marker without brackets, so
-that only a file is reported in which most words have such a type.
+A word is a token that merges make, or one of the bytes that they begin with, and that is not written as a marker. In
+llama.cpp's vocabularies, all of these are of type NORMAL, unless they are special ids. Without merges, nothing tells a
+single word from a marker without brackets, so that only a file is reported in which most words have such a type.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from ...gguf.constants import TokenType
 from ...models.special_ids import SPECIAL_IDS
 from .facts import Facts
 from .finding import Finding
+from .marker_tokens import BYTES_OF_TEXT
 from .token_checks import are_most_words, is_written_as_marker, marker_like
 
 _TAKEN_OUT = "llama.cpp takes it out of a prompt before the text around it is split, so that other ids follow"
@@ -54,10 +55,10 @@ def _words_of_type(model: Facts, kind: TokenType) -> list[int]:
     named = {model.scalar(key) for _, keys, _ in SPECIAL_IDS for key in keys}  # which other checks look at
     of_type = [token for token, own in enumerate(model.types[: len(model.tokens)]) if own == kind]
     if model.kind.has_pre_tokenizer:
-        words = [token for token in of_type if model.tokens[token] in model.merged]
-        return [
-            token for token in words if token not in named and not is_written_as_marker(model.tokens[token])
-        ]
+        single = BYTES_OF_TEXT if model.entry.byte_encode and model.merges else frozenset()
+        pairs = [(token, model.tokens[token]) for token in of_type if token not in named]
+        made = [(token, text) for token, text in pairs if text in model.merged or text in single]
+        return [token for token, text in made if not is_written_as_marker(text)]
     if not are_most_words(model.tokens, of_type):
         return []
     words = [token for token in of_type if not is_written_as_marker(model.tokens[token])]
@@ -68,5 +69,5 @@ def _words_of_type(model: Facts, kind: TokenType) -> list[int]:
 
 def _counted(model: Facts, number: int) -> str:
     if model.kind.has_pre_tokenizer:
-        return counted(number, "token that merges make is", "tokens that merges make are")
+        return counted(number, "token that merges make or use is", "tokens that merges make or use are")
     return f"{number} of {counted(len(model.tokens), 'token')} are"

@@ -18,10 +18,13 @@ from small_models import (
     small_keys,
 )
 
+from ggufbpe.analysis.doctor.advice import advised
+from ggufbpe.analysis.doctor.checks import findings_of
 from ggufbpe.analysis.doctor.facts import Facts
 from ggufbpe.analysis.doctor.word_type_check import word_types
 from ggufbpe.gguf.constants import TokenType
 from ggufbpe.gguf.reader import GGUFFile
+from ggufbpe.models.bpe.merge import BYTE_CHARS
 
 __all__ = ["facts_of"]  # the fixture
 
@@ -35,6 +38,9 @@ OF_TAG = (*MERGES, "< he", "<he >", "< s", "<s >")  # text that looks like a mar
         ("hello", NORMAL, []),
         ("hello", CONTROL, [("word_type", "warning")]),
         ("Ġworld", UNUSED, [("word_type", "warning")]),
+        ("!", CONTROL, [("word_type", "warning")]),  # a byte that merges begin with
+        ("Ã", CONTROL, [("word_type", "warning")]),
+        ("õ", CONTROL, []),  # a byte that UTF-8 lacks
         ("hello", USER_DEFINED, [("word_type", "note")]),  # which may be meant
         ("<he>", CONTROL, []),
         ("<s>", CONTROL, []),
@@ -49,6 +55,19 @@ def test_types_of_words(text: str, kind: int, expected: list[tuple[str, str]], f
     findings = list(word_types(model))
     assert found(findings) == expected
     assert all(finding.fix.endswith(model.set_types(NORMAL=[token])) for finding in findings)
+
+
+def test_one_command_mends_a_model_of_control_tokens_alone(facts_of: FactsOf) -> None:
+    """Where the bytes stayed control tokens, every text became single characters."""
+    keys = small_keys()
+    right = keys[K.TOKEN_TYPE]
+    model = facts_of({**keys, K.TOKEN_TYPE: [CONTROL] * len(right)})
+    _, proposal = advised(model, findings_of(model))
+    assert proposal is not None
+    types = [proposal.change.types.get(token, "CONTROL") for token in range(len(right))]
+    no_text = {BYTE_CHARS[byte] for byte in (0xC0, 0xC1, *range(0xF5, 0x100))}
+    wrong = [keys[K.LIST][at] for at, kind in enumerate(right) if TokenType[types[at]] != kind]
+    assert no_text.issuperset(wrong)
 
 
 def test_a_special_id_is_left_to_other_checks(facts_of: FactsOf) -> None:
