@@ -7,8 +7,16 @@ from collections.abc import Iterable
 from ...models.known_families import KNOWN_FAMILIES
 from .facts import Facts
 
+# Tags of reasoning and tool calls, which are part of the answer. llama.cpp's converter makes them user-defined, since
+# tokenizer.json does not call them special; its source is conversion/base.py, get_vocab_base.
+_TAGS = ("think", "tool_call", "tool_response")
 # The texts of markers that are user-defined in the files of some family.
-SHOWN = frozenset(text for family in KNOWN_FAMILIES for text in family.shown)
+SHOWN = frozenset(
+    (
+        *(text for family in KNOWN_FAMILIES for text in family.shown),
+        *(f"<{slash}{name}>" for name in _TAGS for slash in ("", "/")),
+    )
+)
 
 
 def types_of_markers(model: Facts, markers: Iterable[int]) -> dict[str, list[int]]:

@@ -10,6 +10,7 @@ from small_models import FactsOf, K, facts_of, small_keys
 from ggufbpe.analysis.doctor.examination import doctor
 from ggufbpe.analysis.doctor.facts import Facts
 from ggufbpe.analysis.doctor.marker_types import listed_markers, set_marker_types, types_of_markers
+from ggufbpe.analysis.doctor.token_checks import control_types
 from ggufbpe.gguf.change import Change
 from ggufbpe.gguf.constants import TokenType
 from ggufbpe.gguf.metadata import Metadata
@@ -31,6 +32,16 @@ def test_a_marker_that_a_known_family_shows_is_user_defined(facts_of: FactsOf) -
         CONTROL=[SIZE + 1], USER_DEFINED=[SIZE]
     )
     assert listed_markers(model) == []
+
+
+@pytest.mark.parametrize("name", ["think", "tool_call", "tool_response"])
+def test_tags_of_reasoning_and_tools_stay_in_the_answer(name: str, facts_of: FactsOf) -> None:
+    """As Qwen 3 has them; as control tokens, which are not shown, they would be lost to programs that look for them."""
+    keys = small_keys(f"<{name}>", f"</{name}>", "<|x|>", kind=int(TokenType.NORMAL))
+    [finding] = control_types(facts_of(keys))
+    change = Change.of_command(finding.fix)
+    assert change is not None
+    assert change.types == {SIZE: "USER_DEFINED", SIZE + 1: "USER_DEFINED", SIZE + 2: "CONTROL"}
 
 
 def test_the_unknown_token_of_a_model_with_scores_is_unknown() -> None:
