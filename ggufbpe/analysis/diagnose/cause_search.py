@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from ...gguf.change import Change, all_of
 from ...gguf.constants import TokenizerKey
 from ...models.pretokenizers.families import Evidence
-from ...models.pretokenizers.pretokenizer_evidence import telltales
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from ...models.vocabulary import Vocabulary
 from ...tokenizer import Tokenizer
@@ -101,8 +100,7 @@ class Search(Changes):
 
     def _sets(self, base: Encoding, size: int) -> Iterator[tuple[Encoding, ChangedText]]:
         """The combinations of `size` changes of `base` that are worth trying."""
-        pre_changes = [] if base.causes else self._pre_changes
-        encodings = self._encodings(base, pre_changes) if base.causes else self.encodings
+        encodings = self._with_small_changes(base) if base.causes else self.encodings
         if size == 0:
             yield base, self.text
         elif size == 1:
@@ -112,7 +110,7 @@ class Search(Changes):
             yield from product([base], self._texts_of_two())
             yield from product(encodings, self.texts)
             if self._fits(self.text):
-                yield from product(self._encodings_of_two(base, pre_changes), [self.text])
+                yield from product(self._encodings_of_two(base), [self.text])
 
     def mended(self, whole: list[Answer]) -> list[Answer]:
         """What explains all ids with the pre-tokenizer that the tokens point to, if they do not fit this one.
@@ -120,8 +118,10 @@ class Search(Changes):
         `whole` is what explains them without looking at the tokens; empty if that needs fewer other causes.
         """
         model = self.vocabulary.tokenizer_model
-        if model.ignores_pre or not (model.has_pre_tokenizer and whole and self._may_be_doubted(whole)):
+        if model.ignores_pre or not (model.has_pre_tokenizer and whole):
             return []
+        if not (self.variants.has_doubtful_pre or any(map(pre_names_of, whole))):
+            return []  # looking at all tokens can take seconds
         evidence = self.variants.evidence
         if not evidence.is_against:
             return []
@@ -139,12 +139,6 @@ class Search(Changes):
             found = sorted(map(_with_pre_first, found), key=order)
             found += [item for item in whole if pre_names_of(item) and repr(item.causes) not in known]
         return found
-
-    def _may_be_doubted(self, whole: list[Answer]) -> bool:
-        """Whether it may be worth looking at all tokens, which can take seconds."""
-        vocabulary = self.vocabulary
-        telling = vocabulary.pre == "default" or telltales(vocabulary.pre_tokenizer, vocabulary.token_to_id)
-        return bool(telling) or any(map(pre_names_of, whole))
 
     def _tried(self, encoding: Encoding, text: ChangedText, targets: list[Target]) -> Iterator[Answer]:
         """The answers for those of `targets` that the encoding gives for the text."""

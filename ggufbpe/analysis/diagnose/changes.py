@@ -17,7 +17,7 @@ from ...models.special_ids import STRIPS_MASK
 from ...models.vocabulary import BYTE, NORMAL, SPECIAL_TYPES, USER_DEFINED, Vocabulary
 from ...tokenizer import Tokenizer
 from ..doctor.marker_tokens import find_marker_tokens
-from . import vocabulary_causes
+from . import causes
 from .cause import Cause
 from .encoding_changes import (
     Encoding,
@@ -76,18 +76,17 @@ class Changes:
         self._pipeline = tokenizer.pipeline
         self.ours = tokenizer.encode(text, add_special=add_special, parse_special=parse_special)
         self.lossless = is_lossless(self.vocabulary)
-        self.targets = list(self._targets(ids, (0, 0), ()))
-        for shift in shifts(self.ours, ids):
-            back = [token - shift[1] if token - shift[1] >= shift[0] else token for token in ids]
-            self.targets += self._targets(
-                back, shift, (vocabulary_causes.shifted(shift[1], shift[0] or None),)
-            )
+        self.targets = [
+            target for shift in ((0, 0), *shifts(self.ours, ids)) for target in self._targets(ids, shift)
+        ]
 
     # ---- targets ----------------------------------------------------------------------------------------
 
-    def _targets(self, ids: list[int], shift: tuple[int, int], found: tuple[Cause, ...]) -> Iterator[Target]:
-        """Each way to split BOS and EOS off `ids` that leaves ids of this vocabulary."""
-        vocabulary = self.vocabulary
+    def _targets(self, ids: list[int], shift: tuple[int, int]) -> Iterator[Target]:
+        """Each way to split BOS and EOS off `ids`, shifted back, that leaves ids of this vocabulary."""
+        vocabulary, (start, by) = self.vocabulary, shift
+        found = (causes.shifted(start, by),) if by else ()
+        ids = [token - by if token - by >= start else token for token in ids]
         known = [0 <= token < len(vocabulary.tokens) for token in ids]
         pieces = [self.tokenizer.token_to_piece(token) if good else b"" for token, good in zip(ids, known)]
         certain = all(self._is_sure(token) for token in {*ids} if 0 <= token < len(vocabulary.tokens))
@@ -97,8 +96,9 @@ class Changes:
                 first, last = len(head), len(ids) - len(tail)
                 if not all(known[first:last]):
                     continue
-                start, end = sum(map(len, pieces[:first])), sum(map(len, pieces[last:]))
-                text = self._unescaped(data[start : len(data) - end]) if self.lossless and certain else None
+                before, behind = sum(map(len, pieces[:first])), sum(map(len, pieces[last:]))
+                core = data[before : len(data) - behind]
+                text = self._unescaped(core) if self.lossless and certain else None
                 yield Target(head, ids[first:last], tail, text, shift, found)
 
     def _is_sure(self, token: int) -> bool:
@@ -246,14 +246,13 @@ class Changes:
     @cached_property
     def encodings(self) -> list[Encoding]:
         """The model with one change."""
-        return self._encodings(self.base, self._pre_changes)
+        return [*self._with_small_changes(self.base), *(change(self.base) for change in self._pre_changes)]
 
-    def _encodings(self, base: Encoding, pre_changes: list[EncodingChange]) -> list[Encoding]:
-        changes = [change for _, change in self._small_changes] + pre_changes
-        return [change(base) for change in changes]
+    def _with_small_changes(self, base: Encoding) -> list[Encoding]:
+        return [change(base) for _, change in self._small_changes]
 
-    def _encodings_of_two(self, base: Encoding, pre_changes: list[EncodingChange]) -> Iterator[Encoding]:
-        small = self._small_changes
+    def _encodings_of_two(self, base: Encoding) -> Iterator[Encoding]:
+        small, pre_changes = self._small_changes, [] if base.causes else self._pre_changes
         for at, (cause, change) in enumerate(small):
             for pre in pre_changes:
                 yield change(pre(base))

@@ -110,6 +110,17 @@ def tokens_to_retype(
     return [pair for pair in dict.fromkeys(pairs) if any(pair)]
 
 
+def with_shift(shift: tuple[int, int]) -> EncodingChange:
+    """A change that makes ids from the first number on higher by the second."""
+    return lambda encoding: encoding.with_cause(causes.shifted(*shift), shift=shift)
+
+
+def with_exchanged(vocabulary: Vocabulary, pairs: tuple[tuple[int, int], ...]) -> EncodingChange:
+    """A change after which the tokens of each pair have each other's ids."""
+    cause = causes.exchanged(vocabulary, pairs)
+    return lambda encoding: encoding.with_cause(cause, exchanged=pairs)
+
+
 def with_types(vocabulary: Vocabulary, types: dict[int, int]) -> EncodingChange:
     """A change that gives tokens other attributes."""
     attributes = list(vocabulary.attributes)

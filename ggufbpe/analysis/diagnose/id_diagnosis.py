@@ -10,8 +10,8 @@ a limit, renumbered tokens). Three things make the search short:
 - Ids are encoded only as far as they agree, and all encodings share their word caches.
 
 Sets of changes are tried by size: none, one, two; all of the smallest size that give the ids are listed. Each is
-encoded in full once more before it is reported. If there is none, the decoded text is tried, and then single changes
-are ranked by how far their ids agree.
+encoded in full once more before it is reported. If there is none, the decoded text is tried, then single changes are
+ranked by how far their ids agree, and several.py looks for more causes, one after the other.
 
 If the tokens of the vocabulary do not fit its pre-tokenizer (families.py), that is the first cause to consider: an
 explanation with the one that they point to wins if it needs no more other causes than those without.
@@ -31,7 +31,7 @@ from ...tokenizer.detokenization import token_ids
 from ...tokenizer.inputs import ChatOrBody, Model, TextOrPath, request_body, text_of, tokenizer_of
 from ..doctor.proposal import Trial, prove, prove_by_parts
 from ..doctor.texts_with_ids import TextWithIds, encoding, with_exchange
-from . import vocabulary_causes
+from . import causes
 from .agreement import AS_COMMAND, AS_LIBRARY, added_as, agreeing_share
 from .builds import of_other_build
 from .cause import Cause
@@ -185,7 +185,7 @@ def _searched(
     searches = [Nearest(tokenizer, text, ids, *flags, merges_of=same)]
     for other in others:
         if other not in same:
-            cause = vocabulary_causes.other_vocabulary(other.name)
+            cause = causes.other_vocabulary(other.name)
             searches.append(Nearest(other, text, ids, *flags, cause=cause))
     for other, cause in other_models(tokenizer):
         searches.append(Nearest(other, text, ids, *flags, cause=cause))
@@ -196,8 +196,7 @@ def _searched(
         several = _several(tokenizer, compared, flags, same)
         told = {repr(cause) for item in several for cause in item.causes}
         if several:  # which says more than these
-            vague = [c for item in found for c in item.causes if c.id == "unknown" or _is_of_lost_tokens(c)]
-            told.update(map(repr, vague))
+            told.update(repr(cause) for item in found for cause in item.causes if _is_vague(cause))
         more = [item for item in found if not told.issuperset(map(repr, item.causes))]
         return _alike(sorted([*several, *more], key=lambda item: (-item.explains, not _has_exchange(item))))
     finally:
@@ -216,9 +215,9 @@ def _has_exchange(answer: Answer) -> bool:
     return any(cause.detail.get("problem") == "exchanged" for cause in answer.causes)
 
 
-def _is_of_lost_tokens(cause: Cause) -> bool:
-    """Return whether a cause only says that the vocabulary lacks some of the ids."""
-    return cause.detail.get("problem") == "out of range"
+def _is_vague(cause: Cause) -> bool:
+    """Return whether a cause only says that nothing explains the ids, or that the vocabulary lacks some of them."""
+    return cause.id == "unknown" or cause.detail.get("problem") == "out of range"
 
 
 def _is_of_few_ids(cause: Cause) -> bool:

@@ -9,7 +9,7 @@ from itertools import accumulate
 
 from ..._util.spelling import unescape_spaces
 from ...models.bpe.bpe_text import BytePairText
-from . import causes, vocabulary_causes
+from . import causes
 from .agreement import agreeing_share, first_difference
 from .cause import Cause
 from .cause_search import Answer, Search
@@ -64,10 +64,8 @@ class Nearest(Search):
 
     def _decoded(self, ids: list[int]) -> bytes:
         """What ids decode to, in a model that does not keep every text."""
-        return self.tokenizer.decode_bytes(ids) if all(map(self._is_known, ids)) else b""
-
-    def _is_known(self, token: int) -> bool:
-        return 0 <= token < len(self.vocabulary.tokens)
+        size = len(self.vocabulary.tokens)
+        return self.tokenizer.decode_bytes(ids) if all(0 <= token < size for token in ids) else b""
 
     def _text_of(self, data: bytes) -> ChangedText:
         detail = text_difference(self.text.data if self.lossless else self._own_text, self._own_text, data)
@@ -89,10 +87,10 @@ class Nearest(Search):
         size = len(self.vocabulary.tokens)
         outside = [token for token in self.ids if not 0 <= token < size]
         if outside:
-            return [Answer((vocabulary_causes.out_of_range(outside, size),), as_it_is)]
+            return [Answer((causes.out_of_range(outside, size),), as_it_is)]
         if self.says_something_else():
             text = self.targets[0].text or self._decoded(self.targets[0].core)
-            foreign = Answer((vocabulary_causes.foreign(shown(text[:EXCERPT])),), as_it_is)
+            foreign = Answer((causes.foreign(shown(text[:EXCERPT])),), as_it_is)
             return [foreign, unknown] if self._repeat_as_ours() else [unknown]
         other_merges = self._other_merges()
         if other_merges:

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import NamedTuple
 
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from ...models.vocabulary import CONTROL, NORMAL, RSTRIP, SPECIAL_TYPES, UNUSED, USER_DEFINED, Vocabulary
 from ...native.lazy_strings import as_dict
 from ...tokenizer import Tokenizer
-from ..doctor.marker_tokens import MarkerTokens, find_marker_tokens
+from ..doctor.marker_tokens import find_marker_tokens
 from ..doctor.texts_with_ids import TextWithIds
 from .changes import groups_of_pre, text_changes_of
 from .encoding_changes import (
     Encoding,
     EncodingChange,
     tokens_to_retype,
+    with_exchanged,
     with_ignore_merges,
     with_merges,
     with_merges_by_id,
     with_parse_special,
     with_pre,
+    with_shift,
     with_text_change,
     with_types,
 )
@@ -69,7 +70,7 @@ class Steps:
         like: Vocabulary | None = None,
     ) -> None:
         self._tokenizer, self._vocabulary = tokenizer, tokenizer.vocabulary
-        self._variants = variants_of(tokenizer)
+        self._variants, self._markers = variants_of(tokenizer), find_marker_tokens(tokenizer)
         self._compared = compared
         self._add_special = add_special
         self._same, self._like = same, like
@@ -170,10 +171,6 @@ class Steps:
             and vocabulary.tokens[token].encode() in text
         )
 
-    @cached_property
-    def _markers(self) -> MarkerTokens:
-        return find_marker_tokens(self._tokenizer)
-
     def _end_steps(self, encoding: Encoding, name: str, tried: Sequence[TextWithIds]) -> Iterator[SearchStep]:
         """What else may be before or behind each text, as their first or last ids show."""
         at, vocabulary = (0 if name == "bos" else -1), encoding.vocabulary
@@ -235,7 +232,7 @@ class Steps:
         for each in differing:
             ours = self.ids(encoding, each)
             for shift in shifts(ours, each.ids):
-                yield SearchStep("vocabulary", lambda given, s=shift: given._replace(shift=s))  # type: ignore[misc]
+                yield SearchStep("vocabulary", with_shift(shift))
             if len(ours) == len(each.ids):
                 pairs.update(zip(ours, each.ids))
         others = Counter(token for token, _ in pairs)
@@ -244,7 +241,7 @@ class Steps:
             sorted((a, b) for a, b in pairs if a < b and (b, a) in pairs and others[a] == others[b] == 1)
         )
         if 0 < len(sure) <= _MOST_EXCHANGED:
-            yield exchange(sure)
+            yield SearchStep("vocabulary", with_exchanged(encoding.vocabulary, sure))
 
 
 def _with_tokens(found: Mapping[int, tuple[str, int]]) -> EncodingChange:
@@ -268,11 +265,6 @@ def _with_tokens(found: Mapping[int, tuple[str, int]]) -> EncodingChange:
         return encoding._replace(vocabulary=vocabulary)
 
     return change
-
-
-def exchange(pairs: tuple[tuple[int, int], ...]) -> SearchStep:
-    """The step after which the tokens of each pair have each other's ids."""
-    return SearchStep("vocabulary", lambda given: given._replace(exchanged=pairs))
 
 
 def _with_bos_by_name(change: EncodingChange) -> EncodingChange:

@@ -2,7 +2,8 @@
 
 Defects of a file act on different ids: the pre-tokenizer on words, types on markers, flags on the ends of a text. So
 the change after which most ids agree is right, whatever else is wrong, and the rest is compared again under the model
-as changed so far. At the end, changes without which the ids are the same are left out.
+as changed so far. At the end, changes without which the ids are the same are left out. cause_search.py, in contrast,
+tries every set of at most two changes of one text, so that it finds all the smallest ones that give its ids.
 
 A change that no file can express, such as the merges of another model, takes part like any other: what the others
 explain only shows beside it.
@@ -16,18 +17,17 @@ from functools import reduce
 from operator import ge
 from typing import NamedTuple
 
-from ...models.pretokenizers.pretokenizer_evidence import telltales
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from ...tokenizer import Tokenizer
 from ..doctor.texts_with_ids import Encode, TextWithIds, parts_of
-from . import vocabulary_causes
+from . import causes
 from .agreement import common
 from .cause import Cause
 from .cause_search import named_pre
 from .damaged_merges import told_as_damage
-from .encoding_changes import Encoding
+from .encoding_changes import Encoding, with_exchanged
 from .framing import framing
-from .search_steps import FIELD, SearchStep, Steps, exchange
+from .search_steps import FIELD, SearchStep, Steps
 from .texts_of_ids import exchanged_in, swapped
 from .variants import variants_of
 
@@ -94,10 +94,7 @@ class Several(Steps):
 
     def _likely_pre(self) -> list[SearchStep]:
         """The steps to a pre-tokenizer that the tokens point to, if they do not fit the file's."""
-        own = self._vocabulary
-        if own.tokenizer_model.ignores_pre:
-            return []
-        if own.pre != "default" and not telltales(own.pre_tokenizer, own.token_to_id):
+        if self._vocabulary.tokenizer_model.ignores_pre or not self._variants.has_doubtful_pre:
             return []
         evidence = self._variants.evidence
         if not evidence.is_against:
@@ -112,7 +109,7 @@ class Several(Steps):
             pairs = swapped(self._tokenizer, tried)
         else:
             pairs = exchanged_in(self._vocabulary.tokens, self._like.tokens, tried)
-        return [exchange(pairs)] if pairs else []
+        return [SearchStep("vocabulary", with_exchanged(self._vocabulary, pairs))] if pairs else []
 
     def _telling(self, encoding: Encoding) -> list[TextWithIds]:
         """The shortest texts that still differ, and some that agree; empty if none differs."""
@@ -209,8 +206,7 @@ class Several(Steps):
         outside = [step for step in steps if not any(cause.change for cause in told[step.kind])]
 
         def expected(changed: Tokenizer, compared: TextWithIds) -> list[int]:
-            base = Encoding(changed.vocabulary, self._base.parse_special)
-            after = self._after(outside, base)
+            after = self._after(outside, Encoding(changed.vocabulary, self._base.parse_special))
             if after.vocabulary is not changed.vocabulary or after.way:
                 changed = variants_of(changed).tokenizer(after.vocabulary, after.way)
             return self._of(after, compared, changed)
@@ -219,26 +215,16 @@ class Several(Steps):
 
     def _causes_of(self, step: SearchStep, encoding: Encoding) -> list[Cause]:
         """The causes of a step, in words, given all that differs."""
-        before = self._base.vocabulary
         vocabulary = encoding.vocabulary
         if step.kind in FIELD:
             ours = encoding._replace(head=None, tail=None).around(self._add_special)[step.kind != "bos"]
             return list(framing(vocabulary, step.kind, ours, getattr(encoding, FIELD[step.kind]) or ()))
         if step.names:
             return [self._pre_cause(step, encoding)]
-        if encoding.shift != (0, 0) and step.kind == "vocabulary":
-            return [vocabulary_causes.shifted(encoding.shift[1], encoding.shift[0] or None)]
-        if step.kind == "vocabulary":
-            return [vocabulary_causes.exchanged(before, encoding.exchanged)]
         if step.kind == "lost":
-            size = len(before.tokens)
-            seen = {token for each in self._compared for token in each.ids if token >= size}
-            tokens = vocabulary.tokens
-            return [
-                vocabulary_causes.lost_tokens(
-                    {token: tokens[token] for token in seen if token < len(tokens)}, size
-                )
-            ]
+            size, tokens = len(self._vocabulary.tokens), vocabulary.tokens
+            seen = {token for each in self._compared for token in each.ids if size <= token < len(tokens)}
+            return [causes.lost_tokens({token: tokens[token] for token in seen}, size)]
         return list(step.apply(self._base).causes)
 
     def _pre_cause(self, step: SearchStep, encoding: Encoding) -> Cause:
@@ -256,7 +242,7 @@ class Several(Steps):
                     self.ids(same, each) == own for each, own in zip(tried, ids)
                 ):
                     families.setdefault(entry.family, []).extend(other.names)
-        ranked = sorted(families, key=evidence.place) if len(families) > 1 else list(families)
+        ranked = sorted(families, key=evidence.place)
         adds = bool(encoding.around(self._add_special)[0]) if self._add_special else None
         has_cause = encoding.head is not None
         return named_pre(self._vocabulary, families[ranked[0]], ranked[1:], evidence, adds, has_cause)

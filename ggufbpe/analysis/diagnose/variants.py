@@ -16,6 +16,7 @@ from ..._util.spelling import BYTE_TOKENS
 from ...models.bpe.bpe_text import BytePairText
 from ...models.bpe.merge import NO_MERGE, PairRanks, WordEncoder
 from ...models.pretokenizers.families import Evidence, evidence
+from ...models.pretokenizers.pretokenizer_evidence import telltales
 from ...models.pretokenizers.registry import PreTokenizer
 from ...models.pretokenizers.splitter import splitter
 from ...models.tokenizer_model import NO_TOKEN, TextModel, unknown_id
@@ -176,6 +177,12 @@ class Variants:
         """Empty the caches of words and fragments."""
         self._splits.clear()
         self._fragments.clear()
+
+    @property
+    def has_doubtful_pre(self) -> bool:
+        """Whether the pre-tokenizer may be wrong: it is the default one, or would never let some tokens form."""
+        own = self._vocabulary
+        return own.pre == "default" or bool(telltales(own.pre_tokenizer, own.token_to_id))
 
     @cached_property
     def evidence(self) -> Evidence:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 from small_models import small_tokenizer
 
-from ggufbpe.analysis.diagnose.encoding_changes import Encoding
-from ggufbpe.analysis.diagnose.search_steps import Steps
-from ggufbpe.analysis.diagnose.several import shortest
+from ggufbpe.analysis.diagnose.encoding_changes import (
+    Encoding,
+    with_exchanged,
+    with_ignore_merges,
+    with_parse_special,
+)
 from ggufbpe.analysis.diagnose.text_changes import TEXT_CHANGES
-from ggufbpe.analysis.doctor.texts_with_ids import TextWithIds
 
 TOKENIZER = small_tokenizer(add_bos=True)
 BOS = TOKENIZER.bos_id or 0
@@ -30,28 +32,24 @@ BASE = Encoding(TOKENIZER.vocabulary, True)
     ],
 )
 def test_the_ids_of_a_text(encoding: Encoding, expected: list[int]) -> None:
-    assert Steps(TOKENIZER, []).ids(encoding, TextWithIds(b"Ab", [])) == expected
     assert encoding.variant(b"Ab", True).ids() == expected
 
 
-def test_parts_of_a_text_lack_what_is_around_it() -> None:
-    steps, encoding = Steps(TOKENIZER, []), BASE._replace(tail=(9,))
-    assert steps.ids(encoding, TextWithIds(b"a", [], has_begin=False)) == [97, 9]
-    assert steps.ids(encoding, TextWithIds(b"a", [], has_end=False)) == [BOS, 97]
+def test_changes_of_an_encoding_name_their_causes_in_order() -> None:
+    after = with_ignore_merges(with_parse_special(BASE))
+    assert not after.parse_special
+    assert after.vocabulary.pre_tokenizer.ignore_merges != TOKENIZER.vocabulary.pre_tokenizer.ignore_merges
+    assert [cause.id for cause in after.causes] == ["parse_special", "ignore_merges"]
+    assert BASE.causes == ()
+
+
+def test_exchanged_tokens() -> None:
+    encoding = with_exchanged(TOKENIZER.vocabulary, ((65, 98),))(BASE)
+    assert encoding.variant(b"Ab", True).ids() == [BOS, 98, 65]
+    assert [cause.detail["pairs"] for cause in encoding.causes] == [[[65, 98]]]
 
 
 def test_what_is_around_a_text() -> None:
     assert BASE.around(add_special=True) == ((BOS,), ())
     assert BASE.around(add_special=False) == ((), ())
     assert BASE._replace(head=(), tail=(5,)).around(add_special=True) == ((), (5,))
-
-
-@pytest.mark.parametrize(
-    ("sizes", "most", "expected"),
-    [([3, 1, 2], 3, [1, 2]), ([3, 1, 2], 100, [1, 2, 3]), ([9], 3, [9]), ([], 3, []), ([2, 2, 1], 3, [1, 2])],
-)
-def test_the_shortest_texts_are_tried_and_at_least_one(
-    sizes: list[int], most: int, expected: list[int]
-) -> None:
-    compared = [TextWithIds(b"x" * size, []) for size in sizes]
-    assert [len(each.text) for each in shortest(compared, most)] == expected

@@ -8,9 +8,9 @@ import pytest
 from small_models import small_tokenizer
 
 from ggufbpe import Tokenizer
-from ggufbpe.analysis.diagnose.encoding_changes import Encoding, with_ignore_merges, with_parse_special
-from ggufbpe.analysis.diagnose.search_steps import Steps, exchange
-from ggufbpe.analysis.diagnose.several import Several
+from ggufbpe.analysis.diagnose.encoding_changes import Encoding
+from ggufbpe.analysis.diagnose.search_steps import Steps
+from ggufbpe.analysis.diagnose.several import Several, shortest
 from ggufbpe.analysis.doctor.texts_with_ids import TextWithIds
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.models.vocabulary import CONTROL, RSTRIP
@@ -31,17 +31,21 @@ BASE = Encoding(VOCABULARY, True)
 TEXTS = (b"hello 1234567 world", b"<|a|>it's 12 o'clock\r\n", b"Good day<|b|> to you, don't go\n", b"ABC def")
 
 
-def test_changes_of_an_encoding_name_their_causes_in_order() -> None:
-    after = with_ignore_merges(with_parse_special(BASE))
-    assert not after.parse_special
-    assert after.vocabulary.pre_tokenizer.ignore_merges != VOCABULARY.pre_tokenizer.ignore_merges
-    assert [cause.id for cause in after.causes] == ["parse_special", "ignore_merges"]
-    assert BASE.causes == ()
+def test_parts_of_a_text_lack_what_is_around_it() -> None:
+    steps, encoding = Steps(TOKENIZER, []), BASE._replace(head=(8,), tail=(9,))
+    assert steps.ids(encoding, TextWithIds(b"a", [], has_begin=False)) == [97, 9]
+    assert steps.ids(encoding, TextWithIds(b"a", [], has_end=False)) == [8, 97]
 
 
-def test_exchanged_tokens() -> None:
-    step = exchange(((65, 66),))
-    assert (step.kind, step.apply(BASE).exchanged) == ("vocabulary", ((65, 66),))
+@pytest.mark.parametrize(
+    ("sizes", "most", "expected"),
+    [([3, 1, 2], 3, [1, 2]), ([3, 1, 2], 100, [1, 2, 3]), ([9], 3, [9]), ([], 3, []), ([2, 2, 1], 3, [1, 2])],
+)
+def test_the_shortest_texts_are_tried_and_at_least_one(
+    sizes: list[int], most: int, expected: list[int]
+) -> None:
+    compared = [TextWithIds(b"x" * size, []) for size in sizes]
+    assert [len(each.text) for each in shortest(compared, most)] == expected
 
 
 def without_marker() -> Tokenizer:

@@ -6,7 +6,7 @@ import pytest
 from small_models import small_tokenizer
 
 from ggufbpe.analysis.diagnose.cause import Cause
-from ggufbpe.analysis.diagnose.vocabulary_causes import (
+from ggufbpe.analysis.diagnose.causes import (
     exchanged,
     foreign,
     lost_tokens,
@@ -31,8 +31,8 @@ VOCABULARY = small_tokenizer().vocabulary
             "the ids are those of b.gguf",
             {"problem": "other model", "model": "b.gguf"},
         ),
-        (shifted(5, None), "all ids are shifted by +5", {"problem": "shifted", "by": 5, "from": 0}),
-        (shifted(-2, 100), "the ids from 100 on are shifted by -2", {"by": -2, "from": 100}),
+        (shifted(0, 5), "all ids are shifted by +5", {"problem": "shifted", "by": 5, "from": 0}),
+        (shifted(100, -2), "the ids from 100 on are shifted by -2", {"by": -2, "from": 100}),
         (
             exchanged(VOCABULARY, [(65, 97)]),
             "in the given ids, the tokens 65 ('A') and 97 ('a') have exchanged their ids",
@@ -60,4 +60,4 @@ def test_causes(cause: Cause, what: str, detail: dict[str, object]) -> None:
 
 @pytest.mark.parametrize(("by", "words"), [(5, "5 more tokens"), (-2, "2 fewer tokens")])
 def test_the_side_that_has_more_tokens(by: int, words: str) -> None:
-    assert words in shifted(by, None).fix
+    assert words in shifted(0, by).fix
