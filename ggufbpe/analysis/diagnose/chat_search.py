@@ -238,18 +238,15 @@ class ChatSearch:
 
     def _rendered(self, asked: Sequence[tuple[Rendering, Causes]]) -> list[Outcome]:
         """The prompts of many renderings at once, since those of transformers come from a child process."""
-        elsewhere = [chat for chat, _ in asked if chat.way]
-        of_transformers = iter(self._by_transformers(elsewhere))
-        out = []
-        for chat, causes in asked:
-            if chat.way:
-                prompt = next(of_transformers)
-            else:
-                prompt = None if time.monotonic() > self._end else self._by_llama_cpp(chat)
-            out.append(Outcome(chat, causes, prompt))
-        return out
+        of_transformers = iter(self._by_transformers([chat for chat, _ in asked if chat.way]))
+        return [
+            Outcome(chat, causes, next(of_transformers) if chat.way else self._by_llama_cpp(chat))
+            for chat, causes in asked
+        ]
 
     def _by_llama_cpp(self, chat: Rendering) -> bytes | None:
+        if time.monotonic() > self._end:
+            return None
         try:
             chats = self._others if chat.chat_template in self._sources else self._tokenizer.chats
             return chats.prompt(chat.body, chat.chat_template, chat.now)
@@ -258,19 +255,18 @@ class ChatSearch:
 
     def _by_transformers(self, chats: Sequence[Rendering]) -> list[bytes | None]:
         """The prompts of transformers, one child process for each template and time."""
-        found: dict[int, bytes | None] = {}
+        found: list[bytes | None] = [None] * len(chats)
         groups: dict[tuple[str, datetime | None], list[int]] = {}
         for number, chat in enumerate(chats):
             groups.setdefault((self._source(chat), chat.now), []).append(number)
         for (source, now), numbers in groups.items():
+            if not source or time.monotonic() >= self._end:
+                continue
             names = [self._names(chats[number]) for number in numbers]
             seconds = None if now is None else now.timestamp()
-            answers: Sequence[str | None] = [None] * len(numbers)
-            if source and time.monotonic() < self._end:
-                answers = prompts_of_transformers(source, names, seconds)
-            for number, text in zip(numbers, answers):
+            for number, text in zip(numbers, prompts_of_transformers(source, names, seconds)):
                 found[number] = None if text is None else text.encode("utf-8", "replace")
-        return [found[number] for number in range(len(chats))]
+        return found
 
     def _source(self, chat: Rendering) -> str:
         named = self._tokenizer.chat_templates
