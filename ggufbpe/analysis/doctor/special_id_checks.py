@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import chain
 
+from ..._util.errors import printable
 from ...gguf.constants import TokenizerKey, TokenType
 from ...gguf.schema import ids_out_of_range
 from ...models.special_ids import END_OF_GENERATION, SPECIAL_IDS
@@ -17,6 +19,9 @@ from .token_checks import BRACKETED, CONTROL_LIKE, PADDING
 _K = TokenizerKey
 
 _TELLING = ("bos", "eos", "eot", "eom")  # the others rarely matter
+_NAMED_END = re.compile(r"(?i)end|stop|\beo[a-z]\b|</")
+_NO_SEPARATORS = ("[UNK]", "[MASK]", "[PAD]", "<unk>", "<mask>", "<pad>")
+_BEGINNINGS = (("end", "start"), ("end", "begin"), ("END", "START"), ("</", "<"))  # of what has an end
 _UNKNOWN_WHY = (
     "llama.cpp encodes unknown text as this token, and the model learned another meaning for the token."
 )
@@ -116,40 +121,52 @@ def _is_no_marker(model: Facts, token: int) -> bool:
 
 
 def _no_marker(model: Facts, name: str, key: str, token: int) -> Finding:
-    """An id of a byte or of an unused token; of an unused one that is a marker, only the type is wrong."""
-    text, is_byte = model.tokens[token], model.type_of(token) == TokenType.BYTE
+    """An id of a byte or of an unused token; of a marker that has such a type, only the type is wrong."""
+    text, kind = model.tokens[token], "BYTE" if model.type_of(token) == TokenType.BYTE else "UNUSED"
     is_written = BRACKETED.fullmatch(text) and text in model.template
     is_marker = is_written or (CONTROL_LIKE.fullmatch(text) and not PADDING.fullmatch(text))
+    quoted, what = model.quoted(token), "a byte of text" if kind == "BYTE" else "marked as unused"
+    if is_marker and kind == "BYTE":
+        quoted, what = printable(text), "stored as a byte of text"
     return Finding(
         "warning",
         "special_id_of_wrong_kind",
-        f"The file says that {name.upper()} is {model.quoted(token)}, which is "
-        f"{'a byte of text' if is_byte else 'marked as unused'}.",
+        f"The file says that {name.upper()} is {quoted}, which is {what}.",
         _why(model, name),
-        model.set_types(CONTROL=[token]) if is_marker and not is_byte else model.set_id(key),
+        model.set_types(CONTROL=[token]) if is_marker else model.set_id(key),
         model.key(key, token),
         None,
-        f"{key} is {token}, a token of type {'BYTE' if is_byte else 'UNUSED'}." + _family_has(model, key),
+        f"{key} is {token}, a token of type {kind}." + ("" if is_marker else _family_has(model, key)),
     )
 
 
 def _is_of_wrong_kind(model: Facts, key: str, token: int) -> bool:
     """Check that a special token cannot be meant: the model's family has another, and this one is no BOS or EOS.
 
-    A SEP cannot be meant if it is a token that begins texts, such as [CLS].
+    A SEP cannot be meant if it is a token of another use, such as [CLS] or [MASK].
     """
     text = model.tokens[token]
     if key == _K.SEP_ID:
-        begins = text in TEXTS_OF_IDS[_K.BOS_ID] and text not in TEXTS_OF_IDS[_K.SEP_ID]
-        return begins and model.adds("sep")
+        is_other = text in _NO_SEPARATORS or text in TEXTS_OF_IDS[_K.BOS_ID]
+        return is_other and text not in TEXTS_OF_IDS[_K.SEP_ID] and model.adds("sep")
     theirs = model.id_of_family(key)
     if theirs is None or theirs == token:
         return False
     if key == _K.EOS_ID:
-        ends = text in END_OF_GENERATION or text in TEXTS_OF_IDS[_K.EOS_ID]
+        ends = text in END_OF_GENERATION or text in TEXTS_OF_IDS[_K.EOS_ID] or _is_named_end(model, text)
         behind = model.rendered.behind_answer if model.rendered else ()
         return not ends and not any(text.encode() in each for each in behind)
     return key == _K.BOS_ID and model.adds("bos") and text not in TEXTS_OF_IDS[_K.BOS_ID]
+
+
+def _is_named_end(model: Facts, text: str) -> bool:
+    """Check that a marker's name says that it ends something, as <|my_end|> of a tuned model or a misspelt <|imend|>.
+
+    One of a pair, such as <|end_header_id|>, ends a part of a text.
+    """
+    if not (BRACKETED.fullmatch(text) and _NAMED_END.search(text)):
+        return False
+    return not any(end in text and text.replace(end, begin) in model.ids for end, begin in _BEGINNINGS)
 
 
 def _wrong_kind(model: Facts, name: str, key: str, token: int) -> Finding:
@@ -196,6 +213,7 @@ def missing_special_ids(model: Facts) -> Iterator[Finding]:
             continue
         # The default of a model such as BERT is mostly right; that of GPT-2 is a comma.
         is_right = token is not None and not model.kind.has_pre_tokenizer and not model.is_normal(token)
+        is_right &= model.id_of_family(key) in (None, token)
         if key not in model.file and not is_right:
             default = "there is none" if token is None else f"llama.cpp uses {token}, {model.quoted(token)}"
             yield Finding(

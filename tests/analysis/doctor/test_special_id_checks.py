@@ -5,7 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from small_models import CONTROL, NORMAL, UNUSED, FactsOf, K, Keys, facts_of, family_keys, found, small_keys
+from small_models import (
+    CONTROL,
+    NORMAL,
+    UNUSED,
+    FactsOf,
+    K,
+    Keys,
+    facts_of,
+    family_keys,
+    found,
+    scored_keys,
+    small_keys,
+)
 
 from ggufbpe.analysis.doctor.special_id_checks import generation_ends, missing_special_ids, wrong_special_ids
 from ggufbpe.gguf.constants import TokenType
@@ -190,6 +202,49 @@ def test_an_id_of_the_wrong_kind_is_told_by_the_family(facts_of: FactsOf) -> Non
     assert f"DeepSeek Coder files have {begin}" in finding.evidence
     not_added = family_keys("DeepSeek Coder", bos_token_id=end, add_bos_token=False)
     assert not list(wrong_special_ids(facts_of(not_added)))
+
+
+@pytest.mark.parametrize(
+    ("text", "is_right"),
+    [
+        ("<|my_stop|>", True),  # as of tuned models, which may come without a template
+        ("<|my_end|>", True),
+        ("<|eoa|>", True),
+        ("<|imend|>", True),  # another check renames it
+        ("<|my_start|>", False),
+        ("<|end_header|>", False),  # there is <|start_header|>
+        ("</tool>", False),
+        ("[PAD7]", False),
+    ],
+)
+def test_an_eos_of_another_name_may_be_meant(text: str, is_right: bool, facts_of: FactsOf) -> None:
+    keys = family_keys("Qwen 2")
+    at = len(keys[K.LIST])
+    keys[K.LIST] = [*keys[K.LIST], text, "<|start_header|>", "<tool>"]
+    keys[K.TOKEN_TYPE] = [*keys[K.TOKEN_TYPE], CONTROL, CONTROL, CONTROL]
+    model = facts_of({**keys, K.EOS_ID: at})
+    expected = [] if is_right else [("special_id_of_wrong_kind", "warning")]
+    assert found(wrong_special_ids(model)) == expected
+
+
+def test_of_a_marker_that_is_a_byte_the_type_is_wrong(facts_of: FactsOf) -> None:
+    """As where types are shifted by one; setting the id that the file has mends nothing."""
+    keys = scored_keys(["▁a", "▁b"])
+    end = keys[K.LIST].index("</s>")
+    keys[K.TOKEN_TYPE][end], keys[K.EOS_ID] = BYTE, end
+    model = facts_of(keys)
+    [finding] = wrong_special_ids(model)
+    assert finding.what == "The file says that EOS is '</s>', which is stored as a byte of text."
+    assert finding.fix == model.set_types(CONTROL=[end])
+
+
+@pytest.mark.parametrize("text", ["[CLS]", "[UNK]", "[PAD]", "[MASK]"])
+def test_a_separator_is_no_token_of_another_use(text: str, facts_of: FactsOf) -> None:
+    keys = wordpiece_keys("[MASK]")
+    keys[K.TOKEN_TYPE][-1] = CONTROL
+    model = facts_of({**keys, K.SEP_ID: keys[K.LIST].index(text)})
+    [finding] = wrong_special_ids(model)
+    assert (finding.id, finding.fix) == ("special_id_of_wrong_kind", model.set(K.SEP_ID, 3))
 
 
 @pytest.mark.parametrize(
