@@ -33,10 +33,14 @@ class _Match(NamedTuple):
     is_exact: bool  # the same model, rather than one like it
 
 
-def replacement(model: Facts) -> KnownTemplate | None:
-    """A template of llama.cpp's for this model, or one like it, whose markers are all in the vocabulary."""
+def replacement(model: Facts, *, of_base: bool = False) -> KnownTemplate | None:
+    """A template of llama.cpp's for this model, or one like it, whose markers are all in the vocabulary.
+
+    With `of_base`, that of its base model as well, in place of a template that no program can use: a tuned model may
+    have another on purpose.
+    """
     own = _lines(model.template)
-    for match in sorted(_matches(model), key=lambda match: not match.is_exact):
+    for match in sorted(_matches(model, of_base=of_base), key=lambda match: not match.is_exact):
         if (
             not match.known.variant
             and _lines(match.known.source) != own
@@ -126,9 +130,10 @@ def _distance(one: str, other: str) -> float:
     return -difflib.SequenceMatcher(None, _lines(one), _lines(other), autojunk=False).ratio()
 
 
-def _matches(model: Facts) -> list[_Match]:
+def _matches(model: Facts, *, of_base: bool = True) -> list[_Match]:
     """llama.cpp's templates for the model or one like it that fit this vocabulary."""
     own, base = _names(model)
+    base = base if of_base else set()
     if not own and not base:
         return []
     sizeless = {_sizeless(name) for name in own} | {_sizeless(name) for name in base} | base

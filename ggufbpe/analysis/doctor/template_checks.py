@@ -63,7 +63,7 @@ def template_errors(model: Facts) -> Iterator[Finding]:
 def _error(model: Facts, name: str, what: str, error: ChatError | Refused) -> Finding:
     key = f"{_K.CHAT_TEMPLATE}.{name}" if name else _K.CHAT_TEMPLATE
     severity, why = "error", "llama-server does not start with such a template (except with --no-jinja)."
-    known = replacement(model)
+    known = replacement(model, of_base=True)
     if name:
         severity, fix = "warning", model.remove(key)
         why = "llama.cpp ignores it, and uses the default template for these chats, too."
@@ -287,7 +287,10 @@ def _fix_of_no_tokens(model: Facts, severity: str, markers: list[str]) -> str:
         rename = model.rename(misspelt, markers[0])
         return f"token {misspelt}, {model.quoted(misspelt)}, stands in its place; rename it: {rename}"
     known = replacement(model)
-    cause = "the template is for another model" + ", or tokens were renamed or lost" * bool(known_markers)
+    or_else = (
+        "or tokens were renamed or lost" if known_markers else "unless this one was trained with such text"
+    )
+    cause = f"the template is for another model, {or_else}"
     return (
         f"{cause}; use llama.cpp's template for this one: {model.set_template(known)}"
         if known

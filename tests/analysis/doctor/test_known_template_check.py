@@ -6,6 +6,7 @@ import pytest
 from small_models import CHATML, FactsOf, Keys, facts_of, with_template
 
 from ggufbpe.analysis.doctor.known_template_check import replacement, template_differs
+from ggufbpe.analysis.doctor.template_checks import chat_markers, template_errors
 from ggufbpe.chat.known_templates import known_template
 
 __all__ = ["facts_of"]  # the fixture
@@ -70,3 +71,18 @@ def test_the_template_to_put_in_its_place(
 ) -> None:
     found = replacement(facts_of(named(name, template)))
     assert (found and found.name) == expected
+
+
+def test_that_of_a_base_model_takes_only_the_place_of_a_broken_one(facts_of: FactsOf) -> None:
+    """A tuned model may write markers as text on purpose, as many with ChatML or Zephyr's template do."""
+    zephyr = "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}\n{% endfor %}<|assistant|>\n"
+    model = facts_of(named("Mine", zephyr, base_name="Qwen2.5 7B Instruct"))
+    finding, *_ = chat_markers(model)
+    assert finding.fix == (
+        "the template is for another model, unless this one was trained with such text; set the right template: "
+        + model.set_template_file()
+    )
+    finding, *_ = chat_markers(model := facts_of(named("Qwen2.5 7B Instruct", zephyr)))
+    assert finding.fix.endswith(model.set_template(known_template(NAME)))
+    [finding] = template_errors(model := facts_of(named("Mine", "{% for", base_name="Qwen2.5 7B Instruct")))
+    assert finding.fix.endswith(model.set_template(known_template(NAME)))
