@@ -260,6 +260,16 @@ def test_missing_ids(keys: dict[str, Any], expected: list[tuple[str, str]], fact
     assert found(missing_special_ids(facts_of(small_keys(**keys)))) == expected
 
 
+def test_a_default_that_the_family_does_not_use_is_wrong(facts_of: FactsOf) -> None:
+    """A unigram model without the key ends texts with token 1, which is "<pad>" in XLM-RoBERTa."""
+    keys = family_keys("XLM-RoBERTa", eos_token_id=None)
+    keys[K.TOKEN_TYPE][:4] = [CONTROL] * 4
+    model = facts_of(keys)
+    assert model.tokens[1] == "<pad>"
+    [finding] = missing_special_ids(model)
+    assert (finding.id, finding.fix) == ("special_id_missing", model.set(K.EOS_ID, 2))
+
+
 def test_a_lost_token_of_the_family_has_no_substitute(facts_of: FactsOf) -> None:
     """Qwen 2 has "</s>" as well, which is HTML there."""
     keys = family_keys("Qwen 2", eos_token_id=None, bos_token_id=None)
