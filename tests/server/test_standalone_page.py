@@ -259,6 +259,25 @@ def test_an_address_with_a_password_is_refused_without_it(page: Page) -> None:
     )
 
 
+@pytest.mark.parametrize("address", ["file:///a.gguf", r"C:\a.gguf", "data:,GGUF"])
+def test_an_address_that_no_browser_reads_is_refused_in_words(address: str, page: Page) -> None:
+    page.get_by_label("or its address").fill(address)
+    page.get_by_role("button", name="Open", exact=True).click()
+    expect(page.locator("#openings .bad")).to_have_text(
+        f'{address}: Only http and https addresses can be opened here. For a file, use "Open a model".'
+    )
+
+
+def test_a_long_name_makes_a_narrow_page_no_wider(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    names = ["my_company_mistral_7b_v0_3_finetuned_on_support_tickets_q4_k_m", "y" * 200]
+    drop(page, {f"{name}.gguf": UNIGRAM.read_bytes() for name in names})
+    expect(page.locator(".view h2")).to_have_text(["gpt2", *names])
+    page.locator(".view").last.locator(".token").first.click()
+    expect(page.locator("#details")).to_contain_text("Token 1 of")
+    assert page.evaluate("document.scrollingElement.scrollWidth") <= 390
+
+
 def test_an_address_that_does_not_answer_holds_up_nothing(page: Page, site: str) -> None:
     page.get_by_label("or its address").fill(f"{site}/silent.gguf")
     page.get_by_role("button", name="Open", exact=True).click()

@@ -45,7 +45,10 @@ function answerOf(path, body) {
 // Opens a File or an address, and returns the model's name on this page. Questions do not wait for it.
 export async function openModel(model) {
   if (typeof model !== "string") return answerOf("open", { model });
-  const { href, username, password } = new URL(model, location.href);
+  const { href, protocol, username, password } = new URL(model, location.href);
+  if (!/^https?:$/.test(protocol)) {
+    throw new Error('Only http and https addresses can be opened here. For a file, use "Open a model".');
+  }
   if (username || password) throw new Error("An address with a user name or a password cannot be opened here.");
   return answerOf("open", { model: href });
 }
