@@ -15,6 +15,7 @@ from .cause import Cause
 from .cause_search import Answer, Search
 from .changes import ChangedText
 from .id_evidence import EXCERPT, Target, are_alike, shown, text_difference
+from .variants import Variant
 
 _SAMPLE = 4000  # bytes of a longer text by which partial explanations are chosen
 _PARTIAL = 5  # partial explanations that are listed
@@ -186,16 +187,15 @@ class Nearest(Search):
         """Single changes after which more ids agree, the best first."""
         count = first_difference(self.ours, self.ids) + _SAMPLE // 4
         start = self.ids[:count]
-        groups: dict[tuple[int, ...], list[Answer]] = {}
-        for item in self._candidates():
-            if item.variant:
-                groups.setdefault(tuple(item.variant.start(self.variants, count)), []).append(item)
+        groups: dict[tuple[int, ...], list[tuple[tuple[Cause, ...], Variant]]] = {}
+        for candidate in self._candidates():
+            groups.setdefault(tuple(candidate[1].start(self.variants, count)), []).append(candidate)
         nearest = sorted(groups, key=lambda ids: -agreeing_share(ids, start))[: 2 * _PARTIAL]
         measured = [
-            (item._replace(explains=agreeing_share(ids, self.ids)), ids)
+            (Answer(found, agreeing_share(ids, self.ids), variant), ids)
             for group in nearest
-            for item in groups[group]
-            for ids in ([item.variant.ids(self.variants)] if item.variant else [])
+            for found, variant in groups[group]
+            for ids in [variant.ids(self.variants)]
         ]
         best = [
             (item, ids)
@@ -204,8 +204,8 @@ class Nearest(Search):
         ]
         return sorted(self._by_family(best), key=lambda item: -item.explains)[:_PARTIAL]
 
-    def _candidates(self) -> Iterator[Answer]:
-        """Single changes of every kind."""
+    def _candidates(self) -> Iterator[tuple[tuple[Cause, ...], Variant]]:
+        """Single changes of every kind: the causes, and the variant with the change."""
         before, behind = self.base.around(self.add_special)
         plain = Target(before, [], behind, None)
         framed = [target for target in self.targets if target.shift == (0, 0)]
@@ -214,14 +214,14 @@ class Nearest(Search):
             if target.text is not None and target.text != self.text.key:
                 text = self._text_of(target.text)
                 around = tuple(self._around(self.base, target, ""))
-                yield Answer((*around, *text.causes), 0.0, self._variant(self.base, text, target, ""))
+                yield (*around, *text.causes), self._variant(self.base, text, target, "")
         for target in framed:
             around = tuple(self._around(self.base, target, ""))
             if len(around) == 1:
-                yield Answer(around, 0.0, self._variant(self.base, self.text, target, ""))
+                yield around, self._variant(self.base, self.text, target, "")
         changed = [(self.base, text) for text in self.texts] + [(each, self.text) for each in self.encodings]
         for encoding, text in changed:
-            yield Answer((*encoding.causes, *text.causes), 0.0, self._variant(encoding, text, plain, ""))
+            yield (*encoding.causes, *text.causes), self._variant(encoding, text, plain, "")
 
 
 def _least_gain_of(answer: Answer) -> float:
