@@ -3,6 +3,7 @@
 //     program: nothing to choose; ends with an error where something is wrong
 
 #include <algorithm>
+#include <new>
 
 #include "harness.h"
 #include "ids.h"
@@ -124,6 +125,23 @@ void check_users() {
     }
 }
 
+template <typename Take>
+bool is_refused(Take take) {
+    try {
+        take();
+        return false;
+    } catch (const std::bad_alloc &) {
+        return true;
+    }
+}
+
+// Of a size that a size_t cannot hold, what is left of it would be far too little.
+void check_impossible_sizes() {
+    CHECK(is_refused([] { ZeroedArray<uint32_t>(SIZE_MAX / 4 + 2); }));
+    CHECK(is_refused([] { Buffer<uint32_t>().room(SIZE_MAX / 36 * 8 + 16); }));  // which takes an eighth more
+    CHECK(is_refused([] { LargePages<uint32_t>().allocate(SIZE_MAX / 4 + 2); }));
+}
+
 }  // namespace
 
 int main() {
@@ -133,5 +151,6 @@ int main() {
     for (uint64_t seed = 1; seed <= 3; ++seed) check_at_random(seed);
 #endif
     check_users();
+    check_impossible_sizes();
     std::puts("memory: taken, given back, and taken again");
 }

@@ -214,6 +214,14 @@ private:
     }
 };
 
+// The bytes of `count` numbers. Throws std::bad_alloc for more than an array may have: 32 bits hold the size of many a text, but
+// not four times that.
+template <typename T>
+size_t array_size(size_t count) {
+    if (count > SIZE_MAX / 2 / sizeof(T)) throw std::bad_alloc();
+    return count * sizeof(T);
+}
+
 template <typename T>
 class ZeroedArray {
 public:
@@ -243,7 +251,7 @@ private:
     };
 
     static std::unique_ptr<T, Free> allocate(size_t count, bool zeroed) {
-        const size_t bytes = count * sizeof(T);
+        const size_t bytes = array_size<T>(count);
         if (bytes >= HugePages::WORTH_IT) {
             bool is_new;
             const HugePages::Mapping mapping = HugePages::take(bytes, is_new);
@@ -294,8 +302,7 @@ struct LargePages {
     LargePages(const LargePages<U> &) {}
 
     T *allocate(size_t count) {
-        if (count > SIZE_MAX / 2 / sizeof(T)) throw std::bad_alloc();
-        const size_t bytes = count * sizeof(T);
+        const size_t bytes = array_size<T>(count);
         return static_cast<T *>(bytes < HugePages::WORTH_IT ? ::operator new(bytes) : HugePages::take_exactly(bytes).data);
     }
     void deallocate(T *data, size_t count) {
