@@ -11,8 +11,8 @@ export interface OpenOptions {
   module?: WebAssembly.Module;
   /** What reads an address; the global `fetch` by default. */
   fetch?: typeof globalThis.fetch;
-  /** Further headers for an address, such as `{ Authorization: "Bearer …" }`. */
-  headers?: Record<string, string>;
+  /** Further headers for an address, such as `{ Authorization: "Bearer …" }`, in any form that `fetch` takes. */
+  headers?: ConstructorParameters<typeof Headers>[0];
   /** Ends the reading of an address. */
   signal?: AbortSignal;
 }

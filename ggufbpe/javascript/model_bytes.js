@@ -70,6 +70,7 @@ function fileBytes(fs, path) {
 // A blob: address is read that way, too, because Node 20's fetch leaves out the last byte of a range (nodejs/node#60382).
 function remoteBytes(url, fetch, headers, signal) {
   const hasRanges = !/^blob:/i.test(url);
+  const given = Object.fromEntries(new Headers(headers)); // in any form that fetch takes
   let at = 0,
     stop = null, // ends the last request; each has its own, because fetch may leave a listener on its signal
     short = 0, // answers with fewer bytes than requested, and fewer than SHORT
@@ -80,7 +81,7 @@ function remoteBytes(url, fetch, headers, signal) {
   const changed = () => failed("the file has changed while it was read");
 
   async function range(count) {
-    const wanted = hasRanges ? { ...headers, Range: `bytes=${at}-${at + count - 1}` } : headers;
+    const wanted = hasRanges ? { ...given, Range: `bytes=${at}-${at + count - 1}` } : given;
     stop = new AbortController();
     const signals = signal ? AbortSignal.any([signal, stop.signal]) : stop.signal;
     // not from a cache, which may put ranges of two versions together

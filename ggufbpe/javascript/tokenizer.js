@@ -87,6 +87,7 @@ export class Tokenizer {
 
   decodeBytes(ids, options = {}) {
     const { _library: library, _handle: handle } = this;
+    if (typeof ids?.[Symbol.iterator] !== "function") throw new TypeError("ids are an array or another iterable");
     const given = ids instanceof Int32Array ? ids : Int32Array.from(ids, checkedId);
     const at = library.allocate(given.byteLength);
     try {

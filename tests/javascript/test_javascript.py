@@ -453,6 +453,19 @@ def test_cors_is_not_named_where_it_is_not_the_reason(remote: RemoteServer, node
         assert "CORS" not in said["message"]
 
 
+@pytest.mark.parametrize("form", ["own", "Object.entries(own)", "new Headers(own)"])
+def test_headers_have_any_form_that_fetch_takes(form: str, remote: RemoteServer, node: Run) -> None:
+    url = remote.put("/model.gguf", GPT2.read_bytes())
+    node(
+        f'const own = {{ Authorization: "Bearer x" }}; await Tokenizer.fromGGUF(given, {{ headers: {form} }});',
+        url,
+    )
+    for request in remote.requests:
+        sent = {name.lower(): value for name, value in request.headers.items()}
+        assert sent["authorization"] == "Bearer x"
+        assert sent["range"].startswith("bytes=")
+
+
 def test_shared_memory(node: Run) -> None:
     found = node(
         """
@@ -567,7 +580,9 @@ def test_wrong_arguments(node: Run) -> None:
         for (const append of [null, new Uint8Array(1)]) {{
             try {{ half.append(append); said.push(null); }} catch (error) {{ said.push(error.message); }}
         }}
-        for (const call of [() => t.encode(1), () => t.piece(-1), () => t.tokenText(10 ** 6), () => t.decode([-1])]) {{
+        const calls = [() => t.encode(1), () => t.piece(-1), () => t.tokenText(10 ** 6), () => t.decode([-1])];
+        for (const ids of [15496, Promise.resolve([15496]), undefined]) calls.push(() => t.decode(ids));
+        for (const call of calls) {{
             try {{ call(); said.push(null); }} catch (error) {{ said.push(({CAUGHT})(error)); }}
         }}
         said.push(await Tokenizer.fromGGUF(7).catch({CAUGHT}));
@@ -581,7 +596,7 @@ def test_wrong_arguments(node: Run) -> None:
         "NO_SUCH_ID",
         "NO_SUCH_ID",
         "NO_SUCH_ID",
-        "TypeError",
+        *["TypeError"] * 4,
     ]
 
 
