@@ -101,7 +101,7 @@ Poll poll_of(const Options &options) {
 
 inline Text text_of(const char *text, size_t size, bool is_utf8 = false) {
     require(text || !size, "the text is NULL");
-    require(size <= LARGEST_SIZE, "no text has so many bytes");
+    require(size <= LARGEST_SIZE, "a text of so many bytes is too long");
     return {reinterpret_cast<const unsigned char *>(text ? text : ""), size, is_utf8};
 }
 
