@@ -14,6 +14,7 @@ from ...models.vocabulary import UNUSED
 from .chat_markers import literals_of
 from .facts import Facts
 from .finding import Finding
+from .marker_types import set_marker_types
 from .token_checks import BRACKETED, bracketed
 
 
@@ -48,7 +49,7 @@ def _finding(model: Facts, severity: str, tokens: list[int]) -> Finding:
         "The chat template writes tokens that are stored as unused.",
         "llama.cpp does not take an unused token out of a prompt as one marker, and when the model generates it, "
         "nothing is shown.",
-        model.set_types(CONTROL=tokens),
+        set_marker_types(model, tokens),
         model.token(tokens[0]),
         {"count": len(tokens), "ids": tokens[:100], "texts": [model.tokens[token] for token in tokens[:100]]},
         f"{counted(len(tokens), 'token')} of the template {'is' if len(tokens) == 1 else 'are'} of type UNUSED: "

@@ -78,3 +78,9 @@ def test_without_jinja2_the_source_is_looked_at(facts_of: FactsOf, monkeypatch: 
 
 def test_a_template_that_cannot_be_read(facts_of: FactsOf) -> None:
     assert not list(unused_markers(facts_of(with_template("<call>{{ 'a", "<call>", kind=UNUSED))))
+
+
+def test_a_tag_that_belongs_to_the_answer_is_user_defined(facts_of: FactsOf) -> None:
+    model = facts_of(with_template(f"{CHATML}<tool_call>", "<tool_call>", kind=UNUSED))
+    [finding] = unused_markers(model)
+    assert finding.fix == model.set_types(USER_DEFINED=[SIZE])
