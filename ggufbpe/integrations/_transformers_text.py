@@ -74,17 +74,24 @@ class TextEncoding(AddedTokens):
                 text, add_special=False, parse_special=parse_special, unit="characters"
             )
             return ids, list(spans)
-        if isinstance(text, (bytes, bytearray, memoryview)) or not hasattr(text, "__len__"):
-            raise TypeError(f"a text is a str, or a list of tokens or ids, not {type(text).__name__}")
+        if not isinstance(text, (list, tuple)):
+            kind = type(text).__name__
+            raise TypeError(
+                f"a text is a str, or a list of tokens or ids, not {kind}; list(…) makes a batch of several texts"
+            )
         if is_split_into_words:
             words = [self._ids(word, with_spans, parse_special, False) for word in text]
             return [token for ids, _ in words for token in ids], [
                 span for _, spans in words for span in spans
             ]
-        ids = text if len(text) == 0 or isinstance(text[0], int) else self.convert_tokens_to_ids(text)
-        if with_spans and len(ids) > 0:
+        given: list[Any] = list(text)
+        if given and not isinstance(given[0], int):
+            given = self.convert_tokens_to_ids(given)
+            if None in given:
+                raise ValueError(f"the vocabulary has no token {text[given.index(None)]!r}")
+        if with_spans and given:
             raise ValueError("return_offsets_mapping needs texts; ids and tokens have no offsets")
-        return list(ids), []
+        return given, []
 
     def _framed_spans(
         self, first: list[Span], second: list[Span] | None, options: dict[str, Any]

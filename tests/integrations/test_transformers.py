@@ -6,6 +6,7 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import GPT2, ROOT
 from integration_cases import DOCUMENT, END, TOK, both, library, plain
@@ -169,12 +170,38 @@ def test_tensors_of_torch() -> None:
     assert found["input_ids"].tolist() == TOK.encode_batch(["Hello world", "Hello there"])
 
 
-@pytest.mark.parametrize("value", [5, 1.5, b"ab", bytearray(b"ab"), memoryview(b"ab")])
+NO_TEXTS = [
+    5,
+    1.5,
+    b"ab",
+    bytearray(b"ab"),
+    memoryview(b"ab"),
+    {"ab"},
+    {"text": "ab"},
+    np.array(["Hello", "b"]),
+]
+
+
+@pytest.mark.parametrize("value", NO_TEXTS, ids=lambda value: type(value).__name__)
 def test_what_is_no_text_is_refused(value: object) -> None:
-    """The bytes of a text would be taken for ids."""
+    """The bytes of a text would be taken for ids, and the texts of an array for tokens."""
     kind = type(value).__name__
     with pytest.raises(TypeError, match=f"a text is a str, or a list of tokens or ids, not {kind}"):
         GGUFTokenizer(TOK)(value)
+
+
+def test_a_column_of_a_dataset_is_refused_as_by_fast_tokenizers() -> None:
+    rows = library("datasets").Dataset.from_dict({"text": ["Hello", "b"]})
+    with pytest.raises(TypeError, match=r"not Column; list\(…\) makes a batch of several texts"):
+        GGUFTokenizer(TOK)(rows["text"])
+    assert GGUFTokenizer(TOK)(list(rows["text"]))["input_ids"] == [[15496], [65]]
+
+
+def test_tokens_that_the_vocabulary_lacks_are_refused() -> None:
+    made = GGUFTokenizer(TOK)
+    assert made("Hello", ["\u0120world"])["input_ids"] == [15496, 995]
+    with pytest.raises(ValueError, match="the vocabulary has no token 'Hello world'"):
+        made("Hello", ["\u0120world", "Hello world"])
 
 
 @pytest.mark.parametrize("clean", [1, 0])
