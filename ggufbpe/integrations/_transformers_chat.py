@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import is_dataclass
 from typing import Any
 
 from ..chat.assistant_mask import AssistantSpans, WrittenSpan, mask_of
@@ -44,13 +45,14 @@ class ChatPrompts:
     ) -> Any:
         """Return the model inputs of a chat or of several, whose prompts are those of `llama-server --jinja`.
 
-        The arguments are those of transformers. Without `add_generation_prompt` and `continue_final_message`, a
-        chat is over, as in a training corpus. `tokenize=False` returns llama-server's prompt, which has no BOS where
-        encoding adds one. `assistant_masks` are those of `Tokenizer.apply_chat_template(return_assistant_mask=True)`.
+        The arguments are those of transformers; a message is a dict, a dataclass or a pydantic model. Without
+        `add_generation_prompt` and `continue_final_message`, a chat is over, as in a training corpus. `tokenize=False`
+        returns llama-server's prompt, which has no BOS where encoding adds one. `assistant_masks` are those of
+        `Tokenizer.apply_chat_template(return_assistant_mask=True)`.
 
-        `ValueError` where llama-server refuses the chat, if there is no chat template or no message, if the last
-        message is to be continued and is not the assistant's, for `sanitize_control_tokens`, and for a mask of a
-        prompt whose parts cannot be told apart.
+        `TypeError` for a message of another type. `ValueError` where llama-server refuses the chat, if there is no chat
+        template or no message, if the last message is to be continued and is not the assistant's, for
+        `sanitize_control_tokens`, and for a mask of a prompt whose parts cannot be told apart.
         """
         if sanitize_control_tokens:
             raise ValueError(
@@ -58,8 +60,9 @@ class ChatPrompts:
             )
         if return_assistant_tokens_mask and not (return_dict and tokenize):
             raise ValueError("return_assistant_tokens_mask=True requires return_dict=True and tokenize=True")
-        is_batch = len(conversation) > 0 and not isinstance(conversation[0], Mapping)
-        template = self._chosen_template(chat_template)
+        conversation = list(conversation)
+        is_batch = bool(conversation) and isinstance(conversation[0], (list, tuple))
+        template = self._chosen_template(chat_template, tools)
         self.tok.chats.require_template(template)
         if documents is not None:
             template_kwargs["documents"] = documents
@@ -97,18 +100,19 @@ class ChatPrompts:
             del found["offset_mapping"]
         return found
 
-    def _chosen_template(self, given: str | None) -> str | None:
+    def _chosen_template(self, given: str | None, tools: Sequence[Any] | None) -> str | None:
         """The template to use, or its name in the file; None for that of the file, which depends on tools."""
+        is_changed = self.chat_template != self._file_template()
+        if is_changed and isinstance(self.chat_template, dict):
+            found: str = super().get_chat_template(given, tools)  # type: ignore[misc]
+            return found
         if given is not None:
             return "" if given == "default" else given
-        if self.chat_template == self._file_template():
-            return None
-        changed = self.chat_template
-        return changed.get("default") if isinstance(changed, dict) else changed
+        return self.chat_template if is_changed else None
 
 
 def _body(
-    messages: Iterable[Mapping[str, Any]],
+    messages: Iterable[Any],
     tools: Sequence[Any] | None,
     add_generation_prompt: bool,
     continued: bool | str | None,
@@ -116,7 +120,7 @@ def _body(
 ) -> dict[str, Any]:
     """The body of a request to llama-server for a chat with arguments of transformers."""
     described = None if tools is None else list(map(_tool, tools))
-    own = [dict(message) for message in messages]
+    own = list(map(_message, messages))
     if not own:
         raise ValueError("a chat has at least one message")
     if continued and own[-1].get("role") != "assistant":  # llama-server would make it the assistant's
@@ -137,6 +141,31 @@ def _in_characters(rendered: PromptInParts, spans: list[WrittenSpan]) -> list[Wr
         found.append(WrittenSpan(characters, characters + size, part))
         at, characters = end, characters + size
     return found
+
+
+def _message(message: Any) -> dict[str, Any]:
+    """Return a message as a dict."""
+    found = _in_dicts(message)
+    if not isinstance(found, dict):
+        raise TypeError(f"a message is a dict, a dataclass or a pydantic model, not {type(message).__name__}")
+    return found
+
+
+def _in_dicts(value: Any) -> Any:
+    """Return `value` with a dict for each dataclass and pydantic model in it, without fields that are None.
+
+    Source: transformers/utils/chat_template_utils.py, _message_objects_to_dicts; clients do not send such fields.
+    """
+    if isinstance(value, Mapping):
+        return {name: _in_dicts(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return list(map(_in_dicts, value))
+    if hasattr(value, "model_dump"):
+        return value.model_dump(exclude_none=True)
+    if is_dataclass(value):
+        fields = ((name, getattr(value, name)) for name in value.__dataclass_fields__)
+        return {name: _in_dicts(each) for name, each in fields if each is not None}
+    return value
 
 
 def _tool(tool: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -57,6 +58,60 @@ def test_ids() -> None:
     ].shape == (
         1,
         len(asked["input_ids"]),
+    )
+
+
+@dataclass
+class Message:
+    role: str
+    content: str
+    tool_calls: list[Any] | None = None
+
+
+def test_messages_are_also_objects() -> None:
+    """As in transformers: those of an OpenAI client, also within a dict."""
+    pydantic = library("pydantic")
+    model = pydantic.create_model("Model", role=(str, ...), content=(str, ...), name=(str | None, None))
+    for kind in (Message, model):
+        chat = [kind(role="user", content="Hi"), kind(role="assistant", content="Hello there")]
+        for each in (chat, [CHAT[0], chat[1]], tuple(chat)):
+            assert MADE.apply_chat_template(each, tokenize=False) == WHOLE
+        assert MADE.apply_chat_template([chat, chat], tokenize=False) == [WHOLE, WHOLE]
+    function = pydantic.create_model("Function", name=(str, ...), arguments=(str, ...))
+    call = pydantic.create_model("Call", id=(str, "1"), type=(str, "function"), function=(function, ...))
+    calls = [call(function=function(name="weather", arguments='{"city": "Rome"}'))]
+    chat = [*ASKED, {"role": "assistant", "content": None, "tool_calls": calls}]
+    plain = [*ASKED, {**chat[1], "tool_calls": [each.model_dump() for each in calls]}]
+    template = TEMPLATE.replace(
+        "{{ m.content }}", "{{ m.content }}{% if m.tool_calls %}{{ m.tool_calls | tojson }}{% endif %}"
+    )
+    prompts = [
+        MADE.apply_chat_template(each, chat_template=template, tokenize=False) for each in (chat, plain)
+    ]
+    assert prompts[0] == prompts[1]
+    assert "Rome" in prompts[0]
+
+
+@pytest.mark.parametrize("chat", ["Hi", ASKED[0], [5]])
+def test_what_is_no_message_is_refused(chat: Any) -> None:
+    with pytest.raises(TypeError, match="a message is a dict, a dataclass or a pydantic model, not"):
+        MADE.apply_chat_template(chat)
+
+
+def test_templates_by_name() -> None:
+    """As in transformers: tools choose the template `tool_use`, and any other is chosen by its name."""
+    named = {
+        "default": TEMPLATE,
+        "tool_use": "tools: {{ tools[0].function.name }}",
+        "rag": "rag: {{ messages[0].content }}",
+    }
+    made = GGUFTokenizer(TOK, chat_template=named)
+    assert made.apply_chat_template(CHAT, tokenize=False) == WHOLE
+    assert made.apply_chat_template(CHAT, chat_template="rag", tokenize=False) == "rag: Hi"
+    assert made.apply_chat_template(CHAT, [weather], tokenize=False) == "tools: weather"
+    assert made.apply_chat_template(CHAT, [weather], chat_template="default", tokenize=False) == WHOLE
+    assert made.apply_chat_template(CHAT, chat_template="known:chatml", tokenize=False).startswith(
+        "<|im_start|>"
     )
 
 
