@@ -39,6 +39,7 @@ class RWKVModel(TokenizerModel):
     has_pre_tokenizer = False
     is_one_word = True
     needs_bytes = True
+    refuses_short_byte_tokens = False
 
     def recognizes(self, looks: Looks) -> bool:
         """Bytes written as escapes, and no sign of other models."""

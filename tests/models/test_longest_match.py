@@ -19,6 +19,7 @@ from reference import write_metadata
 from ggufbpe import GGUFWarning, Tokenizer
 from ggufbpe.convert.export_formats import export_to
 from ggufbpe.convert.portable_patterns import NotExpressibleError
+from ggufbpe.gguf.constants import TokenType
 from ggufbpe.models.rwkv import unescape
 from ggufbpe.native import native
 from ggufbpe.native.lazy_strings import lazy_ids, lazy_strings
@@ -41,7 +42,7 @@ def opened(name: str, engine: str = "auto") -> Tokenizer:
         return Tokenizer.from_gguf(ROOT / "fixtures" / "vocabs" / f"{name}.gguf", engine=engine)  # type: ignore[arg-type]
 
 
-def rwkv(path: Path, tokens: list[str], **keys: int) -> Tokenizer:
+def rwkv(path: Path, tokens: list[str], **keys: int | list[int]) -> Tokenizer:
     ids = {f"tokenizer.ggml.{name}": value for name, value in keys.items()}
     model = {"general.architecture": "rwkv6", "tokenizer.ggml.model": "rwkv", "tokenizer.ggml.tokens": tokens}
     with warnings.catch_warnings():
@@ -151,3 +152,12 @@ def test_rwkv_comes_to_an_end_where_llama_cpp_does_not(tmp_path: Path) -> None:
 )
 def test_unescaped(token: str, data: bytes) -> None:
     assert unescape(token) == data
+
+
+@pytest.mark.both_engines
+def test_a_token_of_type_byte_may_have_any_text(tmp_path: Path) -> None:
+    """llama.cpp looks for <0xXX> only in the tokens of models that have no escapes."""
+    byte, normal = int(TokenType.BYTE), int(TokenType.NORMAL)
+    tok = rwkv(tmp_path / "byte.gguf", ["a", "ab", r"\xc3", r"\n"], token_type=[byte, normal, byte, byte])
+    assert tok.encode("aab\n") == [0, 1, 3]
+    assert [tok.token_to_piece(token) for token in range(4)] == [b"a", b"ab", b"\xc3", b"\n"]
