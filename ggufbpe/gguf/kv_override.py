@@ -43,12 +43,15 @@ def parse_kv_overrides(given: str) -> list[Override]:
 def applicable(overrides: Iterable[Override]) -> tuple[dict[str, Value], list[str]]:
     """The values that llama.cpp's tokenizer takes, by key, and why each of the others is left out.
 
-    Of several for one key, the first counts. One of another type than the key's is left out, as in llama.cpp, and so
-    is one of a key that no tokenizer reads.
+    Of several for one key, the first counts, whatever its type. One of another type than the key's is left out, as in
+    llama.cpp, and so is one of a key that no tokenizer reads.
     """
+    firsts: dict[str, Override] = {}
+    for override in overrides:
+        firsts.setdefault(override.key, override)
     values: dict[str, Value] = {}
     left_out: list[str] = []
-    for key, kind, value in overrides:
+    for key, kind, value in firsts.values():
         wanted = KEY_TYPES.get(key)
         expected = next((name for name, each in _KINDS.items() if each is wanted), None)
         if wanted is None:
@@ -58,9 +61,7 @@ def applicable(overrides: Iterable[Override]) -> tuple[dict[str, Value], list[st
         elif kind != expected:
             left_out.append(f"bad metadata override type for key {key!r}, expected {expected} but got {kind}")
         else:
-            values.setdefault(
-                key, value % (1 << 32) if wanted is _T.UINT32 and isinstance(value, int) else value
-            )
+            values[key] = value % (1 << 32) if wanted is _T.UINT32 and isinstance(value, int) else value
     return values, left_out
 
 

@@ -308,6 +308,8 @@ def test_the_first_override_of_a_key_counts_and_ids_wrap_around() -> None:
     """llama.cpp: kv_overrides.insert, and an int64 that becomes a uint32."""
     given = f"{K.PRE}=str:olmo,{K.PRE}=str:mpt,{K.EOS_ID}=int:-1"
     assert applicable(parse_kv_overrides(given)) == ({K.PRE: "olmo", K.EOS_ID: 2**32 - 1}, [])
+    values, [told] = applicable(parse_kv_overrides(f"{K.PRE}=int:1,{K.PRE}=str:mpt"))
+    assert (values, "expected str but got int" in told) == ({}, True)
 
 
 COMMANDS = {
