@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterator
 
-from ..._util.errors import UnsupportedTokenizerError, printable
-from ...gguf.constants import TokenizerKey
+from ..._util.errors import InvalidUTF8Error, UnsupportedTokenizerError, printable
+from ...gguf.constants import KEY_ARCHITECTURE, TokenizerKey
 from ...models import SUPPORTED
 from .bos_checks import bos_is_eos, bos_switched_off
 from .facts import Facts
@@ -54,6 +54,7 @@ from .value_checks import lengths, wrong_types
 from .word_type_check import word_types
 
 _K = TokenizerKey
+_NAMES_OF_KINDS = (_K.MODEL, _K.PRE, KEY_ARCHITECTURE)  # llama.cpp knows none that is not UTF-8
 
 
 def findings_of(model: Facts, but: Container[Check] = ()) -> list[Finding]:
@@ -94,11 +95,15 @@ def _refusal(model: Facts, found: list[Finding]) -> Iterator[Finding]:
         return
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(error).__name__.removesuffix("Error")).lower()
     key = f"{error.key}: " if error.key else ""
+    what, why = "llama.cpp cannot load this tokenizer.", "llama.cpp refuses the file, or aborts on it."
+    if isinstance(error, InvalidUTF8Error) and error.key not in _NAMES_OF_KINDS:
+        what = "This tokenizer has text that is not UTF-8, so ggufbpe cannot load it."
+        why = "llama.cpp takes any bytes there, but these are a sign of damage."
     yield Finding(
         "error",
         name,
-        "llama.cpp cannot load this tokenizer.",
-        "llama.cpp refuses the file, or aborts on it.",
+        what,
+        why,
         fix_of_name(model) or error.remedy or "convert the model again",
         Where(error.key, None, error.offset),
         None,

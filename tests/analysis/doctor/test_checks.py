@@ -589,8 +589,20 @@ def test_a_value_of_another_type(
         assert read(done(command, tmp_path) or path)[key] == fixed
 
 
-def test_a_pre_that_is_not_utf_8(tmp_path: Path) -> None:
-    assert found_in(variant(tmp_path, {K.PRE: b"\xff"}))[0].id == "invalid_utf8"
+NOT_UTF8 = {  # who cannot load a file with such bytes
+    "pre": (K.PRE, b"\xff", "llama.cpp"),
+    "a token": (K.LIST, [b"a\xff"], "ggufbpe"),
+    "a merge": (K.MERGES, [b"a \xff"], "ggufbpe"),
+    "the model's name": ("general.name", b"caf\xe9", "ggufbpe"),
+}
+
+
+@pytest.mark.parametrize(("key", "value", "who"), NOT_UTF8.values(), ids=NOT_UTF8)
+def test_bytes_that_are_not_utf_8(key: str, value: Any, who: str, tmp_path: Path) -> None:
+    found = found_in(variant(tmp_path, {key: value}))
+    (finding,) = [finding for finding in found if finding.id == "invalid_utf8"]
+    assert (finding.where.key, f"{who} cannot load" in finding.what) == (key, True)
+    assert ("llama.cpp refuses" in finding.why) == (who == "llama.cpp")
 
 
 @pytest.mark.parametrize(
