@@ -37,6 +37,19 @@ def test_a_path_that_begins_with_a_dash_is_no_flag(tmp_path: Path, monkeypatch: 
     assert fix_command(f"{IMPORTED}-t", []).startswith("ggufbpe import ./-t -o vocab.gguf && ")
 
 
+def test_a_model_that_is_called_like_the_copy_is_changed_in_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that was fixed before: `fix` refuses an output that is the model itself."""
+    monkeypatch.chdir(tmp_path)
+    Path("fixed.gguf").touch()
+    Path("other").mkdir()
+    Path("other", "fixed.gguf").touch()
+    assert fix_command("fixed.gguf", ["--set", "a=b"]) == "ggufbpe fix fixed.gguf --set a=b --in-place"
+    assert fix_command(str(tmp_path / "fixed.gguf"), ["--set", "a=b"]).endswith(" --in-place")
+    assert fix_command("other/fixed.gguf", ["--set", "a=b"]).endswith(" -o fixed.gguf")
+
+
 PART = "m-00001-of-00003.gguf"
 LINK = "link the other parts into a folder named fixed, then "
 
