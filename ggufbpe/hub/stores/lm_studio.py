@@ -10,11 +10,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 
 from ..._util.errors import StoreError
 from ..name_grammar import LMStudioName, Reference
 from ..quantization import chosen, is_first_part, is_model, quantization
-from .stored_model import Store, StoredModel, bounded_json, distinct, entries, files_below, home, why_no_file
+from .stored_model import (
+    Store,
+    StoredModel,
+    bounded_bytes,
+    bounded_json,
+    distinct,
+    entries,
+    files_below,
+    home,
+    same_name,
+    why_no_file,
+)
 
 _NAME = "LM Studio"
 _USE = (
@@ -26,37 +38,31 @@ _USE = (
 def _folders() -> list[str]:
     """The possible folders: those in its settings, and its defaults past and present."""
     homes = [home(".cache", "lm-studio"), home(".lmstudio")]
-    try:
-        with open(home(".lmstudio-home-pointer"), encoding="utf-8") as file:
-            homes.insert(0, file.read(4096).strip())
-    except (OSError, ValueError):
-        pass
+    with suppress(OSError, ValueError):
+        named = bounded_bytes(home(".lmstudio-home-pointer")).decode().strip()
+        homes[:0] = [named] if _is_place(named) else []
     return [*filter(None, [*map(_downloads, homes), *(os.path.join(each, "models") for each in homes)])]
 
 
 def _models() -> Iterator[StoredModel]:
     """All models, in the order of their names."""
-    for folder in distinct(_folders()):
-        for publisher in entries(folder):
-            for model in entries(os.path.join(folder, publisher)):
-                place = os.path.join(folder, publisher, model)
-                files = list(files_below(place)) if os.path.isdir(place) else []
-                for file in filter(is_first_part, filter(is_model, files)):
-                    yield _model(publisher, model, file, files, place)
+    for folder, publisher, model in _places():
+        place = os.path.join(folder, publisher, model)
+        files = list(files_below(place)) if os.path.isdir(place) else []
+        for file in filter(is_first_part, filter(is_model, files)):
+            yield _model(publisher, model, file, files, place)
 
 
 def _find(reference: Reference) -> StoredModel | None:
     """The file of a name of LM Studio; names are compared case-insensitively."""
     if not isinstance(reference, LMStudioName):
         return None
-    for folder in distinct(_folders()):
-        publisher = _same(reference.publisher, entries(folder))
-        model = _same(reference.model, entries(os.path.join(folder, publisher))) if publisher else None
-        if not publisher or not model:
-            continue
+    exact = reference.publisher, reference.model
+    same = [place for place in _places() if _folded(place[1:]) == _folded(exact)]
+    for folder, publisher, model in sorted(same, key=lambda place: place[1:] != exact):
         place = os.path.join(folder, publisher, model)
         files = list(files_below(place))
-        file = _same(reference.file, files) if reference.file else chosen(files, reference.quant)
+        file = same_name(reference.file, files) if reference.file else chosen(files, reference.quant)
         if file:
             return _model(publisher, model, file, files, place)
     return None
@@ -69,11 +75,24 @@ def _downloads(folder: str) -> str | None:
     except (OSError, StoreError):
         return None
     named = settings.get("downloadsFolder") if isinstance(settings, dict) else None
-    return named if isinstance(named, str) else None
+    return named if isinstance(named, str) and _is_place(named) else None
 
 
-def _same(wanted: str, names: list[str]) -> str | None:
-    return next((name for name in names if name.lower() == wanted.lower()), None)
+def _is_place(path: str) -> bool:
+    """Whether a setting can be a folder, wherever the user is: a power cut may leave a file of NULs."""
+    return os.path.isabs(path) and "\0" not in path
+
+
+def _places() -> Iterator[tuple[str, str, str]]:
+    """Each folder of models, with a publisher's folder in it and a model's in that."""
+    for folder in distinct(_folders()):
+        for publisher in entries(folder):
+            for model in entries(os.path.join(folder, publisher)):
+                yield folder, publisher, model
+
+
+def _folded(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(str.lower, names))
 
 
 def _model(publisher: str, model: str, file: str, files: list[str], place: str) -> StoredModel:

@@ -81,6 +81,16 @@ def entries(folder: str) -> list[str]:
         return []
 
 
+def same_name(wanted: str, names: Iterable[str]) -> str | None:
+    """The name in `names` that is `wanted`, else the first that differs from it in case alone; None without either.
+
+    >>> same_name("A.gguf", ["a.gguf", "A.gguf"]), same_name("b.gguf", ["B.gguf"]), same_name("c", ["a"])
+    ('A.gguf', 'B.gguf', None)
+    """
+    same = (name for name in names if name.lower() == wanted.lower())
+    return min(same, key=lambda name: name != wanted, default=None)
+
+
 def files_below(folder: str) -> Iterator[str]:
     """The files below `folder`, including links, as relative paths with slashes; follows no links to folders."""
     left = _MOST

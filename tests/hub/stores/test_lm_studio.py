@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,19 @@ def test_folders_of_its_settings(folder: Path, tmp_path: Path) -> None:
     assert {str(Path(each)) for each in folders} >= {f"{tmp_path}/elsewhere/models", str(folder)}
     settings.write_text("{")  # damaged settings name nothing
     assert f"{tmp_path}/downloads" not in LM_STUDIO.folders()
+
+
+@pytest.mark.parametrize("pointer", ["\0" * 40, "/a\0", "", "relative", "\xff"], ids=repr)
+def test_a_pointer_to_no_folder(folder: Path, tmp_path: Path, pointer: str) -> None:
+    """As a power cut leaves it; a relative one would depend on where the user is."""
+    usual = LM_STUDIO.folders()
+    (tmp_path / ".lmstudio-home-pointer").write_bytes(pointer.encode("latin-1"))
+    (tmp_path / ".lmstudio" / "settings.json").write_text(json.dumps({"downloadsFolder": pointer}))
+    assert LM_STUDIO.folders() == usual
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
+def test_a_pointer_that_is_a_pipe(folder: Path, tmp_path: Path) -> None:
+    usual = LM_STUDIO.folders()
+    os.mkfifo(tmp_path / ".lmstudio-home-pointer")
+    assert LM_STUDIO.folders() == usual
