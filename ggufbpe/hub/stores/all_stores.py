@@ -20,9 +20,18 @@ STORES = tuple(store.name for store in _STORES)
 
 
 def stored_models() -> Iterator[StoredModel]:
-    """Every model of another program on this machine, even those that cannot be opened."""
-    for store in _STORES:
-        yield from store.models()
+    """Every model of another program on this machine, even those that cannot be opened.
+
+    A program may have two folders with a model of the same name each. The name opens the first, as in `find_stored`;
+    the second is named by its path.
+    """
+    names: set[str] = set()
+    for model in (model for store in _STORES for model in store.models()):
+        if model.name not in names:
+            names.add(model.name)
+            yield model
+        elif model.path:
+            yield model._replace(name=model.path, bare_names=(), fallback_names=())
 
 
 def closed_folders() -> list[tuple[str, str]]:
@@ -87,7 +96,7 @@ def similar_names(name: str) -> list[str]:
     wanted = name.lower().removesuffix(".gguf")
     names: dict[str, str] = {}
     for each in stored_models():
-        for own in (*each.bare_names, *each.fallback_names):
+        for own in (*each.bare_names, *each.fallback_names, each.name.partition(":")[2]):
             names.setdefault(own.lower(), each.name)
     parts = [own for own in names if wanted in own] if len(wanted) > 2 else []
     return list(dict.fromkeys(names[own] for own in (*parts, *get_close_matches(wanted, names, n=5))))

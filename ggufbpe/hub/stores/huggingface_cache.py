@@ -62,13 +62,13 @@ def _find(reference: Reference) -> StoredModel | None:
 def find_in_caches(name: HubName, folders: list[str]) -> StoredModel | None:
     """The file that `name` means, if one of the caches at `folders` has it.
 
-    Without a revision that is "main", or the one that is here: common/hf-cache.cpp, get_cached_ref.
+    Without a revision that is "main", or the one that is here: common/hf-cache.cpp, get_cached_ref. A repository of
+    exactly this name comes before one whose name differs in case, of which llama.cpp knows nothing.
     """
-    for folder in distinct(folders):
-        usual = f"{_FOLDER}{name.owner}--{name.repo}"
-        entry = next((entry for entry in entries(folder) if entry.lower() == usual.lower()), None)
-        if entry is None:
-            continue
+    usual = f"{_FOLDER}{name.owner}--{name.repo}"
+    places = [(each, entry) for each in distinct(folders) for entry in entries(each)]
+    same = [place for place in places if place[1].lower() == usual.lower()]
+    for folder, entry in sorted(same, key=lambda place: place[1] != usual):
         repository = os.path.join(folder, entry)
         commits = [(each, each) for each in entries(f"{repository}/snapshots") if each == name.revision]
         for revision, commit in [*_revisions(repository), *commits]:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from ..name_grammar import HubName, LlamaCppName, Reference, is_repository
 from ..quantization import chosen, is_first_part, is_model
 from . import huggingface_cache
-from .stored_model import Store, StoredModel, distinct, entries, home, setting, why_no_file
+from .stored_model import Store, StoredModel, distinct, entries, home, same_name, setting, why_no_file
 
 _NAME = "llama.cpp"
 
@@ -49,8 +49,7 @@ def _find(reference: Reference) -> StoredModel | None:
 
 def _find_named(wanted: LlamaCppName) -> StoredModel | None:
     """The file with that name, or the one downloaded from that repository, in either layout."""
-    names = {file.lower(): file for file in _files()}
-    file = names.get(wanted.name.lower()) or names.get(f"{wanted.name.lower()}.gguf")
+    file = same_name(wanted.name, _files()) or same_name(f"{wanted.name}.gguf", _files())
     if file:
         return _model(file)
     repository, _, quant = wanted.name.partition(":")
@@ -71,7 +70,7 @@ def _find_downloaded(wanted: HubName) -> StoredModel | None:
     files = [file for file in _files() if file.lower().startswith(prefix.lower())]
     if wanted.file is not None:
         name = prefix + wanted.file.replace("/", "_")
-        file = next((file for file in files if file.lower() == name.lower()), None)
+        file = same_name(name, files)
     else:
         choice = chosen([file[len(prefix) :] for file in files], wanted.quant)
         file = next((file for file in files if choice and file[len(prefix) :] == choice), None)

@@ -48,7 +48,8 @@ _DIGEST = re.compile(r"sha256[:-]([0-9a-fA-F]{64})")
 
 def _folders() -> list[str]:
     """The possible folders: `OLLAMA_MODELS`, the user's, the service's."""
-    folders = (setting("OLLAMA_MODELS"), home(".ollama", "models"), SERVICE_FOLDER)
+    named = (setting("OLLAMA_MODELS") or "").strip().strip("\"'")  # envconfig/config.go, Var
+    folders = (named, home(".ollama", "models"), SERVICE_FOLDER)
     return [folder for folder in folders if folder]
 
 
@@ -69,14 +70,15 @@ def _find(reference: Reference) -> StoredModel | None:
 
 
 def _place(reference: Reference) -> tuple[str, OllamaName, str] | None:
-    """The folder, name and manifest of a name, compared as Ollama compares names: case-insensitively."""
+    """The folder, name and manifest of a name, compared as Ollama compares names: case-insensitively.
+
+    Exactly that name comes first, since a file system may have both.
+    """
     if not isinstance(reference, OllamaName):
         return None
-    for folder in distinct(_folders()):
-        for name, path in _manifests(folder):
-            if _folded(name) == _folded(reference):
-                return folder, name, path
-    return None
+    places = [(folder, *place) for folder in distinct(_folders()) for place in _manifests(folder)]
+    same = (place for place in places if _folded(place[1]) == _folded(reference))
+    return min(same, key=lambda place: str(place[1]) != str(reference), default=None)
 
 
 class OllamaLayers(NamedTuple):

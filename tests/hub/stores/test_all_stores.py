@@ -64,6 +64,56 @@ def test_every_store_is_listed(stores: Path) -> None:
     assert closed_folders() == []
 
 
+def test_a_name_means_the_first_of_two_files(stores: Path) -> None:
+    """The second of a program's folders is listed by what opens it."""
+    second = stores / "service"
+    ollama_model(second, "registry.ollama.ai/library/tiny/latest", [ollama_layer(second, b"GGUF 5")])
+    first = stores / ".ollama" / "models"
+    ollama_model(first, "registry.ollama.ai/library/tiny/latest", [ollama_layer(first, b"GGUF 6")])
+    meant, other = (
+        model for model in stored_models() if model.store == "Ollama" and "small" not in model.name
+    )
+    assert (meant.name, Path(meant.path).read_bytes()) == ("ollama:tiny:latest", b"GGUF 6")
+    assert (other.name, Path(other.path).read_bytes()) == (other.path, b"GGUF 5")
+    assert models_named("tiny:latest") == [meant] == [find_stored(parse_name("ollama:tiny"))]
+
+
+@pytest.fixture
+def cases(stores: Path) -> Path:
+    """Models of each program whose names differ in case alone."""
+    if (stores / "HUB").exists() or (stores / "LLAMA.CPP").exists():
+        pytest.skip("case does not matter to this file system")
+    for owner in ("Me", "me"):
+        repository = stores / "hub" / f"models--{owner}--one"
+        for folder in ("snapshots/0", "refs"):
+            (repository / folder).mkdir(parents=True)
+        (repository / "snapshots/0/m-Q8_0.gguf").write_bytes(owner.encode())
+        (repository / "refs/main").write_text("0")
+        (stores / "llama.cpp" / f"{owner}.gguf").write_bytes(owner.encode())
+        lm_studio_file(stores / ".lmstudio" / "models", f"{owner}/m/m-Q8_0.gguf", owner.encode())
+        models = stores / ".ollama" / "models"
+        ollama_model(models, f"h/n/{owner}/latest", [ollama_layer(models, owner.encode())])
+    return stores
+
+
+SAME_BUT_FOR_CASE = ("hf:{}/one", "llama.cpp:{}.gguf", "llama.cpp:{}", "lmstudio:{}/m", "ollama:h/n/{}")
+
+
+@pytest.mark.parametrize("name", SAME_BUT_FOR_CASE)
+@pytest.mark.parametrize("owner", ["Me", "me"])
+def test_exactly_that_name_is_meant_first(cases: Path, name: str, owner: str) -> None:
+    found = find_stored(parse_name(name.format(owner)))
+    assert found is not None
+    assert Path(found.path).read_bytes() == owner.encode()
+
+
+@pytest.mark.parametrize("name", SAME_BUT_FOR_CASE)
+def test_a_name_in_another_case_is_found(cases: Path, name: str) -> None:
+    found = find_stored(parse_name(name.format("ME")))
+    assert found is not None
+    assert Path(found.path).read_bytes() == b"Me"
+
+
 NAMED = {
     "small": ["ollama:small:latest", "lmstudio:p/small@Q8_0"],
     "SMALL:latest": ["ollama:small:latest"],
@@ -89,6 +139,7 @@ SIMILAR = {
     "r_T": ["llama.cpp:o_r_Tiny.gguf"],  # a part of a name
     "r_": [],  # too short to be one
     "tny.gguf": ["lmstudio:p/Tiny/o_r_Tiny.gguf"],
+    "p/tiny/o_r": ["lmstudio:p/Tiny/o_r_Tiny.gguf"],  # of the name in full
     "zzz": [],
 }
 
