@@ -260,10 +260,12 @@ def _address(name: str, scheme: str) -> Reference:
     if not (host or parts.path.strip("/")) or re.search(r"[\s\x00-\x1f\x7f]", name):
         _refuse(name, "this is not an address")
     if scheme in ("http", "https") and host in HUB_HOSTS:
-        owner, repo, *rest = [*unquote(parts.path).strip("/").split("/"), "", ""][:-1]
+        owner, repo, *rest = [*map(unquote, parts.path.strip("/").split("/")), "", ""][:-1]
         kind, revision, file = rest[:1], "/".join(rest[1:2]), "/".join(filter(None, rest[2:]))
         if kind in ([""], []) and is_repository(f"{owner}/{repo}"):
             return _hub(f"{owner}/{repo}", name)
+        if kind == ["tree"] and revision and not file:
+            return _hub(f"{owner}/{repo}@{revision}", name)
         if kind == ["blob"]:
             return _hub(f"{owner}/{repo}/{file}@{revision}", name)
     return Address(name)

@@ -68,7 +68,11 @@ REFERENCES: dict[str, Reference] = {
     "hf:o/r/Q8_0/m-00001-of-00002.gguf@v1": HubName("o", "r", None, "Q8_0/m-00001-of-00002.gguf", "v1"),
     "hf:o/r:Q8_0@refs/pr/1": HubName("o", "r", "Q8_0", revision="refs/pr/1"),
     "https://huggingface.co/o/r": HubName("o", "r"),
+    "https://huggingface.co/o/r/tree/main": HubName("o", "r", revision="main"),
     "https://huggingface.co/o/r/blob/main/a/m.gguf": HubName("o", "r", file="a/m.gguf", revision="main"),
+    "https://huggingface.co/o/r/blob/refs%2Fpr%2F1/m.gguf": HubName(
+        "o", "r", file="m.gguf", revision="refs/pr/1"
+    ),
     "https://huggingface.co/o/r/resolve/main/m.gguf": Address(
         "https://huggingface.co/o/r/resolve/main/m.gguf"
     ),
@@ -341,7 +345,7 @@ def test_where_the_stores_are(home: Path, monkeypatch: pytest.MonkeyPatch) -> No
         found.append(huggingface_cache.hub_folder())
     assert found == ["a/huggingface/hub", f"{home}/b/hub", f"{home}/c", "d"]
     ollama_model(home / "m", "registry.ollama.ai/library/x/latest", [ollama_layer(home / "m", GPT2_DATA)])
-    monkeypatch.setenv("OLLAMA_MODELS", str(home / "m"))
+    monkeypatch.setenv("OLLAMA_MODELS", f' "{home / "m"}"')  # the quotes are as Windows' `set` puts them
     assert locate("ollama:x").store == "Ollama"
     llama_cpp_file(home / "n", "o/r", "r-Q8_0.gguf", GPT2_DATA)
     monkeypatch.setenv("LLAMA_CACHE", str(home / "n"))
@@ -887,6 +891,8 @@ def test_folders_that_are_closed_are_said(
         return listed(folder)
 
     monkeypatch.setattr(os, "listdir", listdir)
+    with pytest.raises(FileNotFoundError, match=f"; you may not read {closed}"):
+        locate("private")
     code, out, err = run("models", "--no-doctor", "--json", capsysbinary=capsysbinary)
     assert (code, "private" in out) == (0, False)
     assert err == f"ggufbpe: you may not read {closed}, so models of Ollama may be missing\n"

@@ -252,7 +252,9 @@ class HTTPFile:
                 raise self._wrong("the server sends a range other than the one requested")
         elif status == 200:
             if not length.isdecimal():
-                raise self._wrong("the server supports no ranges, and does not say how long the file is")
+                is_page = headers.get("Content-Type", "").lower().startswith("text/html")
+                unknown = "the server supports no ranges, and does not say how long the file is"
+                raise self._wrong("the server sends a web page, not a GGUF" if is_page else unknown)
             start, end = 0, int(length)
             size = end
         else:

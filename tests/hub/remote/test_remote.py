@@ -435,8 +435,13 @@ def test_a_server_without_ranges_that_is_cut_off(server: RemoteServer) -> None:
 
 
 def test_a_server_without_ranges_and_without_a_length(server: RemoteServer) -> None:
-    url = server.put("/model.gguf", MODEL, has_ranges=False, changes=answering("Content-Length", ""))
+    without: dict[str, Any] = {"has_ranges": False, "changes": answering("Content-Length", "")}
+    url = server.put("/model.gguf", MODEL, **without)
     assert "does not say how long" in str(refusal(url))
+    url = server.put(
+        "/page", b"<!doctype html>", headers={"Content-Type": "text/html; charset=utf-8"}, **without
+    )
+    assert "the server sends a web page, not a GGUF" in str(refusal(url))
 
 
 def test_a_cut_line_goes_on_where_it_was_cut(server: RemoteServer) -> None:
@@ -1239,7 +1244,7 @@ NAMED = [
     ({"general__source__huggingface__repository": "a/old"}, ["a/old"]),
     ({"general__repo_url": "https://huggingface.co/a/own", **HERE}, ["org/base", "a/own"]),
     ({"general__url": "https://example.com/a/b", "general__source__url": "no address"}, []),
-    ({"general__base_model__1__url": "https://huggingface.co/a/b/tree/main", **HERE}, ["org/base"]),
+    ({"general__base_model__1__url": "https://huggingface.co/a/b/tree/main", **HERE}, ["a/b", "org/base"]),
     ({"general__source__url": "https://huggingface.co/org/base", **HERE}, ["org/base"]),
 ]
 
