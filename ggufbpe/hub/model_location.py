@@ -139,14 +139,18 @@ def locate(model: ModelName, *, offline: bool = False, refresh: bool = False) ->
 def _at_path(path: str) -> ModelLocation:
     """Return the location of a file at a path that may begin with `~`."""
     expanded = os.path.expanduser(path)
-    if not os.path.lexists(expanded):
-        raise _missing(path, f"{os.strerror(errno.ENOENT)}{_similar_files(expanded)}")
+    try:
+        os.lstat(expanded)
+    except PermissionError:  # of a folder on the way
+        raise
+    except (OSError, ValueError):
+        raise _missing(path, f"{os.strerror(errno.ENOENT)}{_similar_files(expanded)}") from None
     return ModelLocation(expanded, expanded)
 
 
 def _of_bare_name(name: str) -> ModelLocation:
     """Return the location of the one model in the stores that a name without a prefix stands for."""
-    from .stores.all_stores import STORES, models_named
+    from .stores.all_stores import STORES, closed_folders, models_named
 
     models = models_named(name)
     if len(models) == 1:
@@ -157,10 +161,12 @@ def _of_bare_name(name: str) -> ModelLocation:
         raise ModelNameError(f"{fit}; type one of {_listed(names)}", names)
     similar = _similar_models(name)
     if name.lower().endswith((".gguf", ".json")) and not similar:
-        raise _missing(name, f"{os.strerror(errno.ENOENT)}{_similar_files(name)}")
+        return _at_path(name)
     *others, last = STORES
     why = f"{os.strerror(errno.ENOENT)}, and {', '.join(others)} and {last} have no model of this name here"
-    raise _missing(name, f"{why}{similar}{_offer_of_network(name)}")
+    closed = _listed([folder for _, folder in closed_folders()])
+    unread = f"; you may not read {closed}" if closed else ""
+    raise _missing(name, f"{why}{similar}{unread}{_offer_of_network(name)}")
 
 
 def _offer_of_network(name: str) -> str:

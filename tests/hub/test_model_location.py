@@ -1,4 +1,4 @@
-"""The command that changes a model, for what is no GGUF on this machine (others in test_names.py)."""
+"""Paths that cannot be asked for, and the command that changes a model (names are in test_names.py)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conftest import GPT2
 from ggufbpe.cli import main
 from ggufbpe.gguf.change import COMMAND, Change
 from ggufbpe.gguf.reader import GGUFFile
-from ggufbpe.hub.model_location import IMPORTED, fix_command
+from ggufbpe.hub.model_location import IMPORTED, fix_command, locate
 
 
 @pytest.mark.parametrize("name", ["folder", "a folder"])
@@ -127,3 +127,21 @@ def test_the_command_for_a_link_in_the_current_folder_runs(
     changed = Path("fixed", PART) if place == "cache" else Path("..", "elsewhere", PART)
     with GGUFFile(changed) as file:
         assert file["general.name"] == "x"
+
+
+@pytest.mark.parametrize("folder", ["closed", "./closed"])
+def test_a_path_in_a_folder_that_is_closed(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Ollama's blobs are to users who are not in its group: such a file is not said to be missing."""
+    monkeypatch.chdir(tmp_path)
+    asked = os.lstat
+
+    def lstat(path: str) -> os.stat_result:
+        if path.startswith(folder):
+            raise PermissionError(13, "Permission denied", path)
+        return asked(path)
+
+    monkeypatch.setattr(os, "lstat", lstat)
+    with pytest.raises(PermissionError):
+        locate(f"{folder}/model.gguf")
