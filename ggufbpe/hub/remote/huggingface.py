@@ -18,7 +18,7 @@ from urllib.parse import quote, urljoin
 
 from ... import __version__
 from ..._util.errors import OfflineError, RemoteAccessError, RemoteError, RemoteNotFoundError, printable
-from ..._util.extras import imported
+from ..._util.extras import NotInstalledError, imported
 from ..name_grammar import HubName, is_file
 from ..quantization import chosen, is_first_part, is_model, quantization
 from .range_stream import RemoteFile, RemoteLocation
@@ -29,8 +29,8 @@ MOST_FILES = 20_000  # of a repository; the rest is not listed
 MOST_PAGES = 200  # of the list of them; the hub's have some hundred files or more
 LARGEST_TOKENIZER = 1 << 28  # bytes of a tokenizer.json; the largest have some 40 MB
 _WHAT = "a model of the hub"
-_SEE_THAT = "check the {} and HF_ENDPOINT"
-_NOT_UNDERSTOOD = (ValueError, KeyError, TypeError, OverflowError, RecursionError)  # of an answer
+# of an answer; the attribute is one of the library's, which asks the hub for a list of programs
+_NOT_UNDERSTOOD = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 _LIBRARY = {"library_name": "ggufbpe", "library_version": __version__}
 
 
@@ -218,6 +218,8 @@ def _errors(name: HubName) -> Iterator[None]:
 
     try:
         yield
+    except (RemoteError, NotInstalledError):
+        raise
     except errors.OfflineModeIsEnabled:
         said = "HF_HUB_OFFLINE is set, and the metadata was not read before"
         raise OfflineError(said, path=str(name), remedy="unset it") from None
@@ -249,13 +251,19 @@ def _errors(name: HubName) -> Iterator[None]:
         raise RemoteError(
             f"the hub's answer, or the name, is not understood ({type(error).__name__}: {error})",
             path=str(name),
-            remedy=_SEE_THAT.format("name"),
+            remedy="check the name, HF_ENDPOINT and HF_TOKEN",
         ) from None
     except _errors_of_transport() as error:
         raise RemoteError(
             f"the hub cannot be reached ({error or type(error).__name__})",
             path=str(name),
-            remedy=_SEE_THAT.format("network") + "; models that were read before open with offline=True",
+            remedy="check the network and HF_ENDPOINT; models that were read before open with offline=True",
+        ) from None
+    except (ImportError, OSError) as error:  # of a SOCKS proxy without its package, of certificates
+        raise RemoteError(
+            f"the hub cannot be asked ({error})",
+            path=str(name),
+            remedy="check the settings of proxies and certificates, such as ALL_PROXY and SSL_CERT_FILE",
         ) from None
 
 

@@ -63,7 +63,11 @@ class PinnedTransport:
 
     @cached_property
     def _certificates(self) -> Any:
-        return self._http.create_ssl_context()
+        try:
+            return self._http.create_ssl_context()
+        except OSError as error:
+            what = f"the certificates of SSL_CERT_FILE or SSL_CERT_DIR cannot be read: {error}"
+            raise self._http.ConnectError(what) from None
 
 
 def find_proxy(scheme: str, host: str, port: int | None) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from huggingface_hub import constants
+from huggingface_hub import close_session, constants, utils
 from remote_server import COMMIT, RemoteServer, Served, remote_server
 
 from ggufbpe._util.errors import RemoteAccessError, RemoteError, RemoteNotFoundError
@@ -103,6 +103,48 @@ def test_answers_of_the_hub(hub: RemoteServer, problem: str) -> None:
         files_on_hub(NAME)
     assert type(refusal.value) is kind
     assert problem in refusal.value.problem
+
+
+SETTINGS = {  # what says nothing of the hub is not its fault, and no bug of ours
+    (
+        "ALL_PROXY",
+        "socks5://127.0.0.1:1",
+    ): "the hub cannot be asked (Using SOCKS proxy, but the 'socksio' package",
+    ("SSL_CERT_FILE", "/nonexistent"): "the hub cannot be asked ([Errno 2] No such file or directory)",
+    ("HF_TOKEN", "é"): "is not understood (UnicodeEncodeError: ",
+}
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting[0])
+def test_settings_that_cannot_be(
+    hub: RemoteServer, setting: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(*setting)
+    close_session()
+    try:
+        with pytest.raises(RemoteError) as refusal:
+            files_on_hub(NAME)
+    finally:
+        monkeypatch.undo()
+        close_session()
+    assert SETTINGS[setting] in refusal.value.problem
+    assert setting[0] in str(refusal.value.remedy)
+
+
+def test_an_answer_that_the_library_stumbles_over(hub: RemoteServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a mirror that answers every address with a list: the library asks for more than the files."""
+    monkeypatch.setattr(utils, "build_hf_headers", lambda **_: [].get)  # type: ignore[attr-defined]
+    with pytest.raises(RemoteError, match="AttributeError"):
+        files_on_hub(NAME)
+
+
+def test_our_own_errors_are_not_wrapped(hub: RemoteServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "ENDPOINT", "http://169.254.169.254")
+    with pytest.raises(RemoteError) as refusal:
+        files_on_hub(NAME)
+    assert refusal.value.problem.startswith("169.254.169.254 is a link-local address")
 
 
 # ---- a busy hub -----------------------------------------------------------------------------------------

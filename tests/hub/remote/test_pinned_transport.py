@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -104,3 +105,13 @@ def test_find_proxy(
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
     assert find_proxy(scheme, "models.example", 443) == proxy
+
+
+def test_certificates_that_cannot_be_read(wire: type[Wire], monkeypatch: pytest.MonkeyPatch) -> None:
+    """`SSL_CERT_FILE` may name a file that is gone; Python's error names neither."""
+    pinned = transport(wire, "192.0.2.1")
+    monkeypatch.setattr(pinned._http, "create_ssl_context", Path("/nonexistent").read_bytes)
+    with pytest.raises(
+        httpx.ConnectError, match="the certificates of SSL_CERT_FILE or SSL_CERT_DIR cannot be read"
+    ):
+        pinned.handle_request(httpx.Request("GET", "https://models.example/"))
