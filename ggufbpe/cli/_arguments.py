@@ -339,6 +339,10 @@ def add_stdin(parser: Parser, what: str) -> None:
 def add_special_flags(parser: Parser) -> None:
     parser.add_switch("--no-bos", help="do not add BOS, even if the model asks for it")
     parser.instead = {**parser.instead, "--no-add-special": "for that, give --no-bos"}
+    add_parse_special(parser)
+
+
+def add_parse_special(parser: Parser) -> None:
     parser.add_argument(
         "--no-parse-special",
         dest="parse_special",

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from .._util import files
 from .._util.errors import printable
 from .._util.files import is_special
+from ..analysis.views import terminal
 from . import _output
 from ._arguments import Parser, UsageError
 from ._signals import termination_as_exit
@@ -85,6 +86,15 @@ def require_folder(target: str) -> None:
         raise UsageError(f"{printable(target)}: nothing can be written there")
 
 
+def check_page(arguments: argparse.Namespace) -> None:
+    """`UsageError` for --html with --json, and for a page that cannot be written; before any work."""
+    if arguments.html is None:
+        return
+    if arguments.json:
+        raise UsageError("give --html or --json, not both")
+    require_page(arguments.html, arguments.force, arguments.file)
+
+
 def require_page(target: str, force: bool, *sources: str | None) -> None:
     """`UsageError` for a page that cannot be written or is one of `sources`; `NotInstalledError` without jinja2."""
     require_free(target, force, *sources)
@@ -105,6 +115,12 @@ def write_outputs(contents: Mapping[str, bytes]) -> None:
             os.makedirs(folder, exist_ok=True)
     with termination_as_exit():
         files.write_files(contents)
+
+
+def write_page(path: str, parts: Iterable[str]) -> None:
+    """Write a page, and say where it is."""
+    write_file(path, (part.encode() for part in parts))
+    _output.note(f"ggufbpe: the page is in {terminal.one_line(path)}")
 
 
 def write_file(path: str, parts: Iterable[bytes]) -> None:

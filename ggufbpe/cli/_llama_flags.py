@@ -41,35 +41,18 @@ IGNORED: dict[str, int] = {  # flag: how many values it takes
 
 # ---- llama-server's ---------------------------------------------------------------------------------------
 
+_OF_WEIGHTS = """
+    --cache-prompt --cache-reuse --cont-batching --context-shift --embedding --embeddings
+    --mlock --model-draft --no-mmap --no-slots --no-warmup --pooling --rerank --reranking
+    --sleep-idle-seconds --slot-save-path --slots --warmup -cb -md
+"""
 _NO_WEIGHTS = "it concerns the weights, which this server does not read: leave it out"
 _TEMPLATE = "for another template, write a copy of the model: ggufbpe fix MODEL --chat-template ... -o COPY"
 _TLS = "a proxy in front of this server does that; see docs/for/counting.md"
 
 INSTEAD: dict[str, str] = {  # flag: what to do instead
     **dict.fromkeys(IGNORED, _NO_WEIGHTS),
-    **dict.fromkeys(
-        (
-            *("--embedding", "--embeddings", "--rerank", "--reranking", "--pooling", "-md", "--model-draft"),
-            *(
-                "--slots",
-                "--no-slots",
-                "--slot-save-path",
-                "-cb",
-                "--cont-batching",
-                "--warmup",
-                "--no-warmup",
-            ),
-            *(
-                "--cache-reuse",
-                "--cache-prompt",
-                "--context-shift",
-                "--sleep-idle-seconds",
-                "--mlock",
-                "--no-mmap",
-            ),
-        ),
-        _NO_WEIGHTS,
-    ),
+    **dict.fromkeys(_OF_WEIGHTS.split(), _NO_WEIGHTS),
     **dict.fromkeys(("-a", "--alias"), "-m NAME=PATH gives a model its name"),
     **dict.fromkeys(("--jinja", "--no-jinja"), "chats are always rendered as with --jinja: leave it out"),
     **dict.fromkeys(("--metrics", "--props"), "/metrics and /props always answer: leave it out"),

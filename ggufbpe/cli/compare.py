@@ -6,13 +6,21 @@ import argparse
 
 from .._util.escapes import process_escapes
 from ..analysis.verify.side_by_side import compare
-from ..analysis.views import terminal
 from ..analysis.views.compare_lines import compared_as_json, shown_lines
 from ..analysis.views.compare_page import comparison_html
 from . import _output
-from ._arguments import Parser, UsageError, add_color, add_names, add_override_kv, add_sources, overrides_of
+from ._arguments import (
+    Parser,
+    UsageError,
+    add_color,
+    add_names,
+    add_override_kv,
+    add_parse_special,
+    add_sources,
+    overrides_of,
+)
 from ._classic import trained_path
-from ._files import require_page, write_file
+from ._files import check_page, write_page
 from ._given_models import models_of, tokenizer_at
 from ._input import read_text, settle_stdin
 
@@ -47,12 +55,7 @@ def add_arguments(parser: Parser) -> None:
     add_sources(parser, "the text")
     add_override_kv(parser)
     parser.add_switch("-e", "--escape", help="process escape sequences in the text")
-    parser.add_argument(
-        "--no-parse-special",
-        dest="parse_special",
-        action="store_false",
-        help="treat the text of special tokens as plain text",
-    )
+    add_parse_special(parser)
     parser.add_switch("--ids", help="show each token's id, too")
     parser.add_switch("--all", help="show every place, even where all cut alike")
     parser.add_switch("--json", help="print one object")
@@ -63,7 +66,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     settle_stdin(arguments, "prompt", "file")
-    _check_page(arguments)
+    check_page(arguments)
     text = read_text(arguments, "compare")  # first, as a text without -p would be looked for as a model
     models = models_of(arguments, [*arguments.model, *arguments.models])
     if len(models) < 2:
@@ -76,8 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
         for part in compared_as_json(compared):
             _output.write(part)
     elif arguments.html is not None:
-        write_file(arguments.html, (part.encode() for part in comparison_html(compared, arguments.all)))
-        _output.note(f"ggufbpe: the page is in {terminal.one_line(arguments.html)}")
+        write_page(arguments.html, comparison_html(compared, arguments.all))
     else:
         lines = shown_lines(
             compared,
@@ -88,12 +90,3 @@ def run(arguments: argparse.Namespace) -> int:
         )
         _output.write_lines(line.rstrip(" ") for line in lines)
     return int(not compared.is_same)
-
-
-def _check_page(arguments: argparse.Namespace) -> None:
-    """`UsageError` for --html with --json, and for a page that cannot be written; before any work."""
-    if arguments.html is None:
-        return
-    if arguments.json:
-        raise UsageError("give --html or --json, not both")
-    require_page(arguments.html, arguments.force, arguments.file)

@@ -32,7 +32,7 @@ from ._arguments import (
 )
 from ._chat import add_chat_flags, body_of_file, refuse_text_flags, require_chat, template_of
 from ._classic import classic_trace, classic_vocabulary
-from ._files import require_page, write_file
+from ._files import check_page, write_page
 from ._given_models import opened_tokenizer
 from ._input import given_text, settle_stdin, stdin
 
@@ -99,7 +99,10 @@ def run(arguments: argparse.Namespace) -> int:
     stream: Any
     _check_chat(arguments)
     require_no_models([arguments.text or ""], "explain", arguments)
-    _check_page(arguments)
+    is_one = arguments.word is not None or arguments.token is not None
+    if arguments.html is not None and is_one:
+        raise UsageError("--html shows all words: leave out --word and --token")
+    check_page(arguments)
     classic = classic_vocabulary(arguments, "--chat", "--why-not", "--merges")
     if classic is not None:
         with given_text(arguments, "explain") as given:
@@ -119,7 +122,6 @@ def run(arguments: argparse.Namespace) -> int:
         stream = given or stdin()
         stream = Unescaped(stream) if arguments.escape else stream
         flags = {"add_special": not arguments.no_bos, "parse_special": arguments.parse_special}
-        is_one = arguments.word is not None or arguments.token is not None
         if arguments.why_not is None and not arguments.json and (is_one or not arguments.all):
             _show(arguments, tokenizer, _survey(arguments, tokenizer, stream, flags), None, chat)
             return 0
@@ -162,8 +164,7 @@ def _show(
 
         count = found.totals.words if arguments.all else _WORDS_OF_PAGE
         page = html(found, count, answer, tokenizer.name if tokenizer else arguments.model, chat, alone)
-        write_file(arguments.html, (text.encode() for text in page))
-        _output.note(f"ggufbpe: the page is in {terminal.one_line(arguments.html)}")
+        write_page(arguments.html, page)
         return
     from ..analysis.views.explain_lines import ExplainLines
 
@@ -208,17 +209,6 @@ def _check_chat(arguments: argparse.Namespace) -> None:
     if any(text is not None for text in given) or arguments.stdin:
         raise UsageError("give a text or --chat, not both")
     refuse_text_flags(arguments)
-
-
-def _check_page(arguments: argparse.Namespace) -> None:
-    """`UsageError` for flags that do not go with --html, and for a page that cannot be written."""
-    if arguments.html is None:
-        return
-    if arguments.json:
-        raise UsageError("give --html or --json, not both")
-    if arguments.word is not None or arguments.token is not None:
-        raise UsageError("--html shows all words: leave out --word and --token")
-    require_page(arguments.html, arguments.force, arguments.file)
 
 
 def _chosen(arguments: argparse.Namespace, found: Survey) -> tuple[int | None, int | None]:

@@ -21,7 +21,7 @@ from ..data.training.trained_vocabulary import Form
 from ..data.training.word_counts import UNITS, splitting
 from . import _output
 from ._arguments import Parser, UsageError, add_color, add_override_kv, overrides_of
-from ._files import GivenPath, require_folder, require_free, require_page, say_what_was_left_out, write_file
+from ._files import GivenPath, require_folder, require_free, require_page, say_what_was_left_out, write_page
 from ._input import pipe_has_text, read_file
 from ._progress import Bar
 from ._signals import termination_as_exit
@@ -189,8 +189,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.html is not None:
         from ..analysis.views.training_page import training_html
 
-        write_file(arguments.html, (part.encode() for part in training_html(vocabulary)))
-        _output.note(f"ggufbpe: the page is in {terminal.one_line(arguments.html)}")
+        write_page(arguments.html, training_html(vocabulary))
     _say(vocabulary, arguments)
     return 0
 
