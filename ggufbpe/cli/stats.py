@@ -6,6 +6,7 @@ import argparse
 import io
 import os
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from .._util.progress import Progress
@@ -173,7 +174,7 @@ class _Job:
         if (overrides := overrides_of(arguments)) or arguments.chats:
             models = [Tokenizer.from_gguf(path, overrides=overrides) for path in models]
         template = template_of(arguments, models[0]) if arguments.chats else None
-        corpus: list[Any] = [_Stream(stdin())] if arguments.stdin else []
+        corpus: list[Any] = [SimpleNamespace(name="(stdin)", read=stdin().read)] if arguments.stdin else []
         return stats(
             models,
             [*corpus, *map(GivenPath, arguments.paths)],
@@ -202,15 +203,6 @@ class _Job:
         problem = problem_with(name, error)
         self.errors.append({"name": name, "error": problem})
         _output.error(f"{name}: {problem}")
-
-
-class _Stream:
-    """Standard input under the name of its row."""
-
-    name = "(stdin)"
-
-    def __init__(self, stream: Any) -> None:
-        self.read = stream.read
 
 
 # ---- tables ---------------------------------------------------------------------------------------------

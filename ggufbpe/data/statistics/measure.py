@@ -15,7 +15,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
 
 from ..._util import utf8
 from ..._util.wording import counted
@@ -24,11 +26,7 @@ from ...tokenizer import Tokenizer
 from ...tokenizer.chunking import added_ids
 from .text_groups import Batch
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Ids = npt.NDArray[np.int64]
+Ids = npt.NDArray[np.int64]
 
 _NOT_FOR_TEXT = CONTROL | UNKNOWN | UNUSED
 _UNSEEN, _WHOLE, _SINGLE_BYTE, _SINGLE_PART, _PARTS = range(5)  # kinds of tokens, by what they decode to
@@ -233,8 +231,6 @@ class _Counts:
     """The counts of one tokenizer in one group, so far."""
 
     def __init__(self) -> None:
-        import numpy as np
-
         self.tokens = self.pieces = self.single_byte = self.partial = 0
         self.used: Ids = np.zeros(0, dtype=np.int64)  # ascending
 
@@ -282,8 +278,6 @@ class _Model:
     """One tokenizer, and how often each of its tokens was used."""
 
     def __init__(self, name: str, tokenizer: Tokenizer, parse_special: bool, added: list[int]) -> None:
-        import numpy as np
-
         self.name = name
         self._tokenizer = tokenizer
         self._parse_special = parse_special
@@ -295,8 +289,6 @@ class _Model:
 
     def count(self, texts: list[bytes], begun: int, counts: _Counts) -> None:
         """Count the tokens of texts, of which `begun` begin here."""
-        import numpy as np
-
         for token in self._added:
             self.counts[token] += begun
         counts.tokens += begun * len(self._added)
@@ -320,8 +312,6 @@ class _Model:
         return Usage(self.name, self._tokenizer.pre, self._tokenizer.vocab_size, self.counts, self.for_text)
 
     def _ids(self, texts: list[bytes], continues: bool) -> npt.NDArray[np.integer]:
-        import numpy as np
-
         if len(texts) == 1:
             return self._tokenizer.encode_to_numpy(
                 texts[0], add_special=False, parse_special=self._parse_special, continues=continues
@@ -331,8 +321,6 @@ class _Model:
 
     def _tally(self, ids: npt.NDArray[np.integer]) -> tuple[Ids, Ids]:
         """The distinct ids, ascending, and how often each occurs."""
-        import numpy as np
-
         if len(ids) < self._tokenizer.vocab_size // 8:  # sorting these is faster than a pass over all tokens
             distinct, times = np.unique(ids, return_counts=True)
             return distinct.astype(np.int64), times.astype(np.int64)
