@@ -16,8 +16,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -27,19 +27,18 @@ import pytest
 from commands import Run, assert_error, posix_only, run
 from conftest import GPT2, ROOT
 from corpus_cases import TEXTS, expected, files_in, json_lines, large, prose, small_chunks, tok
+from this_machine import ThisMachine, on_this_machine
 
 import ggufbpe
 from ggufbpe import EncodeStage, Tokenizer, encode_corpus, train
 from ggufbpe.data.corpora import distributed, segments
-from ggufbpe.data.corpora.chunk_encoder import ChunkEncoder
-from ggufbpe.data.corpora.chunks import FIRST, ChunkReader
-from ggufbpe.data.corpora.distributed import EncodingRun, PlannedShard, Written, segment_sizes, write_shard
-from ggufbpe.data.corpora.documents import Options
+from ggufbpe.data.corpora.chunks import FIRST
+from ggufbpe.data.corpora.distributed import PlannedShard, Written, segment_sizes
 from ggufbpe.data.corpora.records import CorpusError
-from ggufbpe.data.corpora.segments import EncodedBatch, Segment, encode_segment, write_batches
-from ggufbpe.data.corpora.storage import SEGMENTS, ChangedError, Input, folder_at
+from ggufbpe.data.corpora.segments import EncodedBatch, Segment
+from ggufbpe.data.corpora.storage import SEGMENTS, ChangedError, Input
 
-__all__ = ["large", "run", "small_chunks", "tok"]  # fixtures
+__all__ = ["large", "on_this_machine", "run", "small_chunks", "tok"]  # fixtures
 
 pytestmark = [posix_only, pytest.mark.cluster]
 
@@ -49,41 +48,6 @@ class StopError(Exception):
 
 
 # ---- without Ray ----------------------------------------------------------------------------------------
-
-
-class ThisMachine:
-    """Does what the machines of a cluster do, one after the other and in another order."""
-
-    processors = 1
-
-    def __init__(
-        self, work: EncodingRun, tokenizer: Tokenizer, options: Options, workers: int | None
-    ) -> None:
-        self._work, self._tokenizer, self._options = work, tokenizer, options
-
-    def encode(self, segments: Sequence[Segment]) -> Generator[list[EncodedBatch], None, None]:
-        encoder = ChunkEncoder(self._tokenizer, self._options, self._work.layout)
-        found = []
-        for segment in reversed(segments):
-            reader = ChunkReader(self._tokenizer, segment.inputs, self._options)
-            batches = encode_segment(segment, reader, encoder)
-            found.append(write_batches(batches, folder_at(self._work.segments), f"{segment.number}"))
-        yield from reversed(found)
-
-    def write(self, shards: Iterable[PlannedShard]) -> list[Written]:
-        return [write_shard(self._work, shard, ".attempt") for shard in shards]
-
-
-@pytest.fixture
-def on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`ray` is whatever stands above, and segments are small."""
-    on_ray = pytest.importorskip("ggufbpe.data.corpora.ray_machines")
-    monkeypatch.setattr(on_ray, "RayMachines", ThisMachine)
-    monkeypatch.setattr(on_ray, "connected", lambda address, workers: nullcontext())
-    monkeypatch.setattr(on_ray, "quiet_context", nullcontext)
-    monkeypatch.setattr(distributed, "_SMALLEST", 3_000)
-    monkeypatch.setattr(distributed, "_LARGEST", 3_000)
-    monkeypatch.setattr(distributed, "_WAVE", 4)
 
 
 CASES: list[tuple[str, dict[str, Any]]] = [

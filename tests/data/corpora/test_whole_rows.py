@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +12,16 @@ import pytest
 from commands import Run, run
 from corpus_cases import files_in
 from recorded_chats import VOCABULARY
+from this_machine import on_this_machine
 
 from ggufbpe import Tokenizer, check_corpus, encode_corpus
-from ggufbpe.data.corpora import distributed
 from ggufbpe.data.corpora.byte_formats import Layout
-from ggufbpe.data.corpora.chunk_encoder import ChunkEncoder, Encoded
-from ggufbpe.data.corpora.chunks import ChunkReader
-from ggufbpe.data.corpora.distributed import EncodingRun, PlannedShard, Written, write_shard
+from ggufbpe.data.corpora.chunk_encoder import Encoded
 from ggufbpe.data.corpora.marked_ids import ENDS
-from ggufbpe.data.corpora.segments import EncodedBatch, Segment, encode_segment, write_batches
 from ggufbpe.data.corpora.shard_reader import EncodedCorpus
-from ggufbpe.data.corpora.storage import folder_at
 from ggufbpe.data.corpora.whole_rows import padding_before, padding_id, with_padding
 
-__all__ = ["run"]  # a fixture
+__all__ = ["on_this_machine", "run"]  # fixtures
 
 CHATML = "known:chatml"
 TOK = Tokenizer.from_gguf(VOCABULARY)
@@ -170,36 +164,12 @@ def test_a_stopped_run_goes_on_with_the_same_rows(
         encode_corpus(chats, TOK, tmp_path / "two", resume=True, **{**options, "whole": False})
 
 
-class ThisMachine:
-    """Does what the machines of a cluster do, one after the other."""
-
-    processors = 1
-
-    def __init__(self, work: EncodingRun, tokenizer: Tokenizer, options: Any, workers: int | None) -> None:
-        self._work, self._tokenizer, self._options = work, tokenizer, options
-
-    def encode(self, segments: Sequence[Segment]) -> Generator[list[EncodedBatch], None, None]:
-        encoder = ChunkEncoder(self._tokenizer, self._options, self._work.layout)
-        for segment in segments:
-            reader = ChunkReader(self._tokenizer, segment.inputs, self._options)
-            batches = encode_segment(segment, reader, encoder)
-            yield write_batches(batches, folder_at(self._work.segments), f"{segment.number}")
-
-    def write(self, shards: Iterable[PlannedShard]) -> list[Written]:
-        return [write_shard(self._work, shard, ".attempt") for shard in shards]
-
-
 @pytest.mark.cluster
 @pytest.mark.parametrize("shard_size", [300, 2000, 1 << 20])
+@pytest.mark.usefixtures("on_this_machine")
 def test_a_cluster_writes_the_same_rows(
     shard_size: int, chats: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    machines = pytest.importorskip("ggufbpe.data.corpora.ray_machines")
-    monkeypatch.setattr(machines, "RayMachines", ThisMachine)
-    monkeypatch.setattr(machines, "connected", lambda address, workers: nullcontext())
-    monkeypatch.setattr(machines, "quiet_context", nullcontext)
-    monkeypatch.setattr(distributed, "_SMALLEST", 3_000)
-    monkeypatch.setattr(distributed, "_LARGEST", 3_000)
     monkeypatch.setattr("ggufbpe.data.corpora.chunks.CHUNK", 500)
     options = {**OPTIONS, "pack": ROW, "whole": True, "shard_size": shard_size, "format": "npy", "mask": True}
     encode_corpus(chats, TOK, tmp_path / "one", **options)
