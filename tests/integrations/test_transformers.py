@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import GPT2, ROOT
-from integration_cases import DOCUMENT, END, TOK, both, library, plain
+from integration_cases import DOCUMENT, END, TOK, both, library, plain, real
 
 from ggufbpe import Tokenizer
 
@@ -103,6 +103,22 @@ def test_vocabulary(pair: tuple[Any, Any]) -> None:
     assert ours.get_special_tokens_mask(
         ids, already_has_special_tokens=True
     ) == theirs.get_special_tokens_mask(ids, already_has_special_tokens=True)
+
+
+@pytest.mark.parametrize("name", ["gpt-2", "llama-spm"])
+def test_text_that_streams_is_whole_where_spaces_are_kept(name: str) -> None:
+    made, shown = GGUFTokenizer(real(name)), []
+
+    class Streamer(transformers.TextStreamer):  # type: ignore[misc]
+        def on_finalized_text(self, text: str, stream_end: bool = False) -> None:
+            shown.append(text)
+
+    text = "Is ' this ' it ? I don't know.\n\n  naïve 者也 😀 <|endoftext|> , so"
+    streamer = Streamer(made, clean_up_tokenization_spaces=False)
+    for token in made(text, add_special_tokens=False)["input_ids"]:
+        streamer.put(np.array([token]))
+    streamer.end()
+    assert "".join(shown) == text
 
 
 def test_words_and_control_tokens_as_text() -> None:

@@ -99,6 +99,14 @@ def test_text_that_is_streamed_is_the_text(prompt: str, text: str) -> None:
     assert streamed == text
 
 
+def test_structured_outputs_need_a_fast_tokenizer() -> None:
+    """As docs/integrations.md says: vllm/v1/structured_output has these two calls."""
+    with pytest.raises(ValueError, match="Unsupported tokenizer type"):
+        library("xgrammar").TokenizerInfo.from_huggingface(opened())
+    with pytest.raises(ValueError, match="Only fast tokenizers are supported"):
+        library("llguidance.hf").from_tokenizer(opened())
+
+
 def test_chats_are_those_of_llama_server() -> None:
     messages = [{"role": "user", "content": "Hi"}]
     template = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
