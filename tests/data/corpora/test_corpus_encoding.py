@@ -1123,31 +1123,6 @@ def test_empty_documents_without_eos_are_documents(form: str, tmp_path: Path, to
     assert check_corpus(tmp_path / "out").is_right
 
 
-def peak_memory(*arguments: object) -> int:
-    """Bytes of a run of the command."""
-    code = (
-        "import resource, sys; from ggufbpe.cli import main; assert main(sys.argv[1:]) == 0; "
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)], check=True, capture_output=True, text=True
-    )
-    return int(ran.stdout.splitlines()[-1]) * (1 if sys.platform == "darwin" else 1024)
-
-
-@pytest.mark.slow
-@posix_only
-def test_memory_does_not_grow_with_a_text_without_a_line_break(tmp_path: Path) -> None:
-    def used(size: int) -> int:
-        (tmp_path / "a.txt").write_bytes(b"low lower lowest " * (size // 17))
-        shutil.rmtree(tmp_path / "out", ignore_errors=True)
-        return peak_memory(
-            "encode", "-m", GPT2, tmp_path / "a.txt", "-o", tmp_path / "out", "--lines", "--workers", 1
-        )
-
-    assert used(120 << 20) < used(40 << 20) + (30 << 20)
-
-
 # ---- remote ---------------------------------------------------------------------------------------------
 
 

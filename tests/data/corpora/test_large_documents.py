@@ -277,3 +277,17 @@ def test_counting_a_document_takes_at_most_five_times_its_size(
         write(tmp_path / name, size)
         used.append(peak_memory(command, "-m", GPT2, "--text-column", "text", tmp_path / name))
     assert used[1] - used[0] <= 5 * SIZE
+
+
+@pytest.mark.slow
+@posix_only
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="says how much memory a process has had")
+def test_memory_does_not_grow_with_a_text_without_a_line_break(tmp_path: Path) -> None:
+    def used(size: int) -> int:
+        (tmp_path / "a.txt").write_bytes(b"low lower lowest " * (size // 17))
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        return peak_memory(
+            "encode", "-m", GPT2, tmp_path / "a.txt", "-o", tmp_path / "out", "--lines", "--workers", 1
+        )
+
+    assert used(120 << 20) < used(40 << 20) + (30 << 20)
