@@ -92,6 +92,7 @@ def module_text() -> str:
         f'KEY_ARCHITECTURE = "{gguf.Keys.General.ARCHITECTURE}"',
         f'KEY_NAME = "{gguf.Keys.General.NAME}"',
         f'KEY_ALIGNMENT = "{gguf.Keys.General.ALIGNMENT}"',
+        f'KEY_FILE_TYPE = "{gguf.Keys.General.FILE_TYPE}"',
         f'KEY_SPLIT_NO = "{gguf.Keys.Split.LLM_KV_SPLIT_NO}"',
         f'KEY_SPLIT_COUNT = "{gguf.Keys.Split.LLM_KV_SPLIT_COUNT}"',
         f'KEY_SPLIT_TENSORS = "{gguf.Keys.Split.LLM_KV_SPLIT_TENSORS_COUNT}"',

@@ -25,11 +25,13 @@ from .._util.errors import (
     ShardError,
     TensorError,
     TruncatedFileError,
+    WrongTypeError,
 )
 from .._util.wording import counted, quoted_piece
 from .constants import (
     DEFAULT_ALIGNMENT,
     KEY_ALIGNMENT,
+    KEY_FILE_TYPE,
     KEY_SPLIT_COUNT,
     KEY_SPLIT_NO,
     KEY_SPLIT_TENSORS,
@@ -310,7 +312,18 @@ def check_parts(file: GGUFFile, path: str = "") -> None:
 
 def _split_number(file: GGUFFile, key: str) -> int:
     """The value of a key of a split model; `ShardError` if it is missing or has a type that llama.cpp does not read."""
-    wanted = _SPLIT_TYPES[key]
+    most = 0 if key == KEY_SPLIT_NO else 0xFFFF  # `fix` changes first parts alone
+    return _number(file, key, _SPLIT_TYPES[key], most, ShardError)
+
+
+def check_file_type(file: GGUFFile) -> None:
+    """Raise a `WrongTypeError` if the key for the quantization has a type that llama.cpp does not read."""
+    if KEY_FILE_TYPE in file and file.version > 1:
+        _number(file, KEY_FILE_TYPE, GGUFValueType.UINT32, 0xFFFF, WrongTypeError)
+
+
+def _number(file: GGUFFile, key: str, wanted: GGUFValueType, most: int, error: type[GGUFError]) -> int:
+    """The value of a key; an `error` if it is missing or not of the type `wanted`. `fix` mends values up to `most`."""
     found = file.value_type(key) if key in file else None
     value = None if found in (None, GGUFValueType.ARRAY, GGUFValueType.STRING) else file[key]
     if found is wanted:
@@ -318,10 +331,9 @@ def _split_number(file: GGUFFile, key: str) -> int:
         return value
     problem = f"{key} is missing" if found is None else f"{key} is of type {found.name}"
     remedy = "convert the model again"
-    most = 0 if key == KEY_SPLIT_NO else 0xFFFF  # `fix` changes first parts alone
     if isinstance(value, int) and 0 <= value <= most:
         remedy = f"give the key this type with `ggufbpe fix` ({key}={wanted.name}:{value:d}), or {remedy}"
-    raise ShardError(
+    raise error(
         f"{problem}; llama.cpp reads only {wanted.name} there",
         path=file.path,
         offset=file.offset(key) if key in file else None,

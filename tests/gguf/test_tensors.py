@@ -23,11 +23,11 @@ from remote_server import RemoteServer, remote_server
 from tensors_by_hand import ALIGNMENT, Tensor, model_with
 
 import ggufbpe
-from ggufbpe import GGUFError, ShardError, TensorError, Tokenizer, TruncatedFileError
+from ggufbpe import GGUFError, ShardError, TensorError, Tokenizer, TruncatedFileError, WrongTypeError
 from ggufbpe.cli import main
-from ggufbpe.gguf.constants import TENSOR_TYPES
+from ggufbpe.gguf.constants import KEY_FILE_TYPE, TENSOR_TYPES
 from ggufbpe.gguf.reader import GGUFFile
-from ggufbpe.gguf.tensors import check_parts, check_tensors, tensor_infos
+from ggufbpe.gguf.tensors import check_file_type, check_parts, check_tensors, tensor_infos
 from ggufbpe.gguf.value_types import Field
 from ggufbpe.hub.remote import forecast, metadata_cache, range_stream
 
@@ -122,6 +122,14 @@ REFUSED: dict[str, tuple[bytes, str]] = {  # files that it does not open, and th
         model_with([A], changes={ALIGNMENT: Field(T.UINT32, 1 << 31)}),
         "too early: tensor 'a' has 0 of its 128 bytes",
     ),
+    "a file type of INT32": (
+        model_with(changes={KEY_FILE_TYPE: Field(T.INT32, 7)}),
+        "file_type is of type INT32",
+    ),
+    "a file type in words": (
+        model_with(changes={KEY_FILE_TYPE: Field(T.STRING, "F16")}),
+        "is of type STRING",
+    ),
 }
 
 
@@ -144,6 +152,7 @@ def error_of(path: Path) -> GGUFError | None:
         with GGUFFile(path) as file:
             check_tensors(file)
             check_parts(file)
+            check_file_type(file)
     except GGUFError as error:
         return error
     return None
@@ -317,7 +326,7 @@ def test_fix_refuses_without_force(
     assert done.read_bytes().endswith(before[-40:])
 
 
-REFUSED_BY_FIX = [name for name, (_, words) in REFUSED.items() if "alignment" not in name]
+REFUSED_BY_FIX = [name for name in REFUSED if "alignment" not in name and "file type" not in name]
 
 
 @pytest.mark.parametrize("name", REFUSED_BY_FIX)
@@ -538,6 +547,17 @@ def test_the_remedy_for_a_key_of_another_type_mends_the_model(name: str, tmp_pat
     assert given is not None
     assert main(["fix", str(first), "--set", given[1], "--in-place"]) == 0
     assert error_of(first) is None
+
+
+def test_the_remedy_for_a_file_type_of_another_type_mends_the_model(tmp_path: Path, oracle: Oracle) -> None:
+    path = tmp_path / "model.gguf"
+    path.write_bytes(model_with(changes={KEY_FILE_TYPE: Field(T.INT32, 7)}))
+    error = error_of(path)
+    assert isinstance(error, WrongTypeError)
+    assert f"({KEY_FILE_TYPE}=UINT32:7)" in str(error.remedy)
+    assert main(["fix", str(path), "--set", f"{KEY_FILE_TYPE}=UINT32:7", "--in-place"]) == 0
+    assert error_of(path) is None
+    assert verdict(oracle, path) == "opened"
 
 
 def test_a_part_that_has_the_name_of_another_is_told_from_a_broken_one(tmp_path: Path) -> None:

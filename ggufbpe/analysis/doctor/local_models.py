@@ -24,7 +24,7 @@ from ..._util.progress import OnProgress, Progress
 from ..._util.verdicts import ERROR, HEALTHY, WARNING
 from ...gguf.constants import KEY_ARCHITECTURE, TokenizerKey
 from ...gguf.reader import GGUFFile
-from ...gguf.tensors import check_parts, check_tensors
+from ...gguf.tensors import check_file_type, check_parts, check_tensors
 from ...hub.quantization import model_parts
 from ...hub.stores import all_stores
 from ...hub.stores.stored_model import StoredModel, entries
@@ -128,6 +128,7 @@ def _model(path: str, names: list[StoredModel], kept: _Verdicts | None) -> Local
             known |= _facts(file)
             check_tensors(file)
             check_parts(file, first.path)
+            check_file_type(file)
             keys = (None, None) if kept is None else (_key(file, _NOT_EXAMINED), _key(file))
         verdict = None if kept is None else kept.of(keys[0], first.path)
         security = None if kept is None else kept.security_of(keys[1], first.path)
@@ -161,7 +162,7 @@ def _facts(file: GGUFFile) -> dict[str, Any]:
 
 # ---- verdicts -------------------------------------------------------------------------------------------
 
-# What differs between quantizations of a model, and doctor ignores; an audit examines all strings.
+# What differs between quantizations of a model, and no verdict depends on; an audit examines all strings.
 _NOT_EXAMINED = (
     "general.file_type",
     "general.quantization_version",

@@ -9,7 +9,14 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from ..._util.errors import GGUFError, UnsupportedTokenizerError
-from ...gguf.constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey, TokenType
+from ...gguf.constants import (
+    KEY_ARCHITECTURE,
+    KEY_FILE_TYPE,
+    KEY_NAME,
+    GGUFValueType,
+    TokenizerKey,
+    TokenType,
+)
 from ...gguf.metadata import Overrides
 from ...gguf.reader import GGUFFile
 from ...hub.model_location import ModelName, locate
@@ -23,7 +30,6 @@ from ...tokenizer.trace import names_of
 from .tensor_checks import broken_tensors
 from .token_checks import lasting_corrections
 
-_KEY_FILE_TYPE = "general.file_type"
 # set in a file type that was guessed from the tensors; llama.h: LLAMA_FTYPE_GUESSED
 _FILE_TYPE_GUESSED = 1024
 _FLAGS = ("add_bos", "add_eos", "add_sep", "add_space_prefix")
@@ -150,7 +156,7 @@ def string_of(file: GGUFFile, key: str) -> str | None:
 
 def file_type(file: GGUFFile) -> str | None:
     """The name and number of the quantization of most tensors, such as "Q4_K_M (15)"; None if it is not given."""
-    value = file[_KEY_FILE_TYPE] if _KEY_FILE_TYPE in file else None  # noqa: SIM401 - no dict, has no get
+    value = file[KEY_FILE_TYPE] if KEY_FILE_TYPE in file else None  # noqa: SIM401 - no dict, has no get
     if not isinstance(value, int):
         return None
     from gguf import LlamaFileType

@@ -1,4 +1,4 @@
-"""Finds tensors that llama.cpp refuses: the file is cut off, or its tensor infos cannot be right.
+"""Finds tensors that llama.cpp refuses: the file is cut off, or what it says of them cannot be right.
 
 Like the rest of the metadata, tensor infos are read without the data that they describe.
 """
@@ -9,20 +9,21 @@ from collections.abc import Iterator
 
 from ..._util.errors import GGUFError, RemoteError, ShardError, TensorError, TruncatedFileError
 from ...gguf.reader import GGUFFile
-from ...gguf.tensors import check_parts, check_tensors
+from ...gguf.tensors import check_file_type, check_parts, check_tensors
 from .finding import Finding, Where
 
 _REMOTE_FIX = "the file is like this where it is stored: choose another one, or tell its owner"
 
 
 def broken_tensors(file: GGUFFile) -> Iterator[Finding]:
-    """An error if llama.cpp refuses the tensors of a file or, if it is the first of several, of its other parts.
+    """An error if llama.cpp refuses the tensors of a file, their type or, if it is the first of several, other parts.
 
     The length of a remote file is the one that its host reports; other parts of it are not looked at.
     """
     try:
         check_tensors(file)
         check_parts(file)
+        check_file_type(file)
     except RemoteError:  # only the keys were kept
         return
     except GGUFError as error:
