@@ -57,9 +57,8 @@ def required_model(arguments: argparse.Namespace, command: str) -> str | ModelLo
 
 def model_paths(arguments: argparse.Namespace) -> list[str | ModelLocation]:
     """The models to open where several may be named."""
-    return models_of(arguments, arguments.model) or [
-        model_path(argparse.Namespace(model=None, offline=arguments.offline, refresh=arguments.refresh))
-    ]
+    shared = {name: getattr(arguments, name) for name in ("hf_file", "offline", "refresh")}
+    return models_of(arguments, arguments.model) or [model_path(argparse.Namespace(model=None, **shared))]
 
 
 def models_of(arguments: argparse.Namespace, given: Iterable[str]) -> list[str | ModelLocation]:
@@ -79,6 +78,8 @@ def _named_model(arguments: argparse.Namespace) -> str | ModelLocation | None:
         raise UsageError(f"give one model, not {printable(given[0][1])} and {printable(given[1][1])}")
     for name, value in given:
         return _on_the_hub(arguments, value) if name == "hf_repo" else located(arguments, value)
+    if getattr(arguments, "hf_file", None) is not None:
+        raise UsageError("--hf-file names a file of a repository; give the repository, too: -hf OWNER/REPO")
     default = os.environ.get(MODEL_VARIABLE)
     if not default:
         return None

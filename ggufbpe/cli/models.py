@@ -196,11 +196,12 @@ def _drafts(arguments: argparse.Namespace) -> int:
 
 def _remote(arguments: argparse.Namespace) -> int:
     """The files of a repository, each with the name that opens it."""
-    from ..hub.name_grammar import HubName, hub_name, parse_name
+    from ..hub.name_grammar import HubName, is_repository, parse_name
 
-    name = parse_name(arguments.remote)
+    given = arguments.remote
+    name = parse_name(f"hf:{given}" if is_repository(given.partition("@")[0].partition(":")[0]) else given)
     if not isinstance(name, HubName):
-        name = hub_name(arguments.remote)
+        raise UsageError(f"{printable(given, 200)} is no repository of the hub: give hf:OWNER/REPO")
     if arguments.pattern is not None:
         raise UsageError("--remote lists one repository, and takes no MODEL_NAME beside it")
     from ..hub.remote.opening import files

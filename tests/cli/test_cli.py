@@ -693,6 +693,14 @@ def test_a_model_is_named_the_same_way_everywhere(
     assert (again.code, "give one model, not" in again.err) == (2, True)
 
 
+@pytest.mark.parametrize("command", ["tokenize", "info", "diagnose"])
+def test_a_file_of_no_repository(run: Run, command: str) -> None:
+    """The vocabulary of the package is not what was meant."""
+    more = {"tokenize": ["-p", "a"], "diagnose": ["-p", "a", "--ids", "[1]"]}
+    result = run(command, "--hf-file", "m.gguf", *more.get(command, []))
+    assert (result.code, "give the repository, too: -hf OWNER/REPO" in result.err) == (2, True)
+
+
 def test_the_model_of_the_environment_is_that_of_texts(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GGUFBPE_MODEL", str(UNSPLIT))
     with pytest.warns(GGUFWarning):

@@ -99,6 +99,12 @@ def test_a_repository_is_listed_alone(call: Run) -> None:
         call(models, "x", "--remote", "hf:a/b")
 
 
+@pytest.mark.parametrize("name", ["ollama:gemma3", "gemma3", "./folder"])
+def test_what_is_no_repository(call: Run, name: str) -> None:
+    with pytest.raises(UsageError, match=f"^'{name}' is no repository of the hub: give hf:OWNER/REPO$"):
+        call(models, "--remote", name)
+
+
 def test_a_folder_is_no_pattern(call: Run, tmp_path: Path) -> None:
     with pytest.raises(
         UsageError, match=r"is a path: this command lists the models of Ollama.* `ggufbpe info PATH`"
