@@ -240,8 +240,8 @@ class Changes:
     @cached_property
     def _pre_changes(self) -> list[EncodingChange]:
         """A change to each other pre-tokenizer; those that give the same ids are one change."""
-        masks = b"<mask>" in self.text.data
-        return [with_pre(names, has_masks) for names, has_masks in groups_of_pre(self.vocabulary, masks)]
+        has_masks = b"<mask>" in self.text.data
+        return [with_pre(names, has_masks) for names in groups_of_pre(self.vocabulary, has_masks)]
 
     @cached_property
     def encodings(self) -> list[Encoding]:
@@ -271,11 +271,10 @@ def text_changes_of(vocabulary: Vocabulary) -> list[TextChange]:
     return changes
 
 
-def groups_of_pre(vocabulary: Vocabulary, has_masks: bool) -> list[tuple[list[str], bool]]:
+def groups_of_pre(vocabulary: Vocabulary, has_masks: bool) -> list[list[str]]:
     """Return the names of the other pre-tokenizers, those together that give the same ids of any text.
 
-    `has_masks` tells whether texts contain "<mask>", which some of them treat in their own way; each group says
-    whether that matters for this vocabulary.
+    `has_masks` tells whether texts contain "<mask>", which some of them treat in their own way.
     """
     if not vocabulary.tokenizer_model.has_pre_tokenizer:
         return []
@@ -286,4 +285,4 @@ def groups_of_pre(vocabulary: Vocabulary, has_masks: bool) -> list[tuple[list[st
     own = vocabulary.pre_tokenizer
     if PRE_TOKENIZERS.get(own.name) == own:
         groups.pop((*acts(own), masks and own.name in STRIPS_MASK))
-    return [(names, masks) for names in groups.values()]
+    return list(groups.values())

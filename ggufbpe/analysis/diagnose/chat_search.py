@@ -59,16 +59,17 @@ class ChatSearch:
         self,
         tokenizer: Tokenizer,
         chat: Rendering,
-        expected: str,
+        expected: bytes,
         templates: Sequence[ChatChange] = (),
     ) -> None:
         """`expected` is the expected prompt or a part of it; `templates` are changes to further templates."""
-        self._tokenizer, self._expected = tokenizer, expected
+        self._tokenizer = tokenizer
+        self._expected, self._expected_text = expected, expected.decode("utf-8", "replace")
         # for llama.cpp's templates: `tokenizer.chats` keeps only a few prepared
         self._others = Chats(tokenizer)
         self._sources: set[str] = set()  # of these
         self._end = time.monotonic() + SECONDS
-        self._changes = changing.changes(chat, expected, self._source(chat))
+        self._changes = changing.changes(chat, self._expected_text, self._source(chat))
         [self.own] = self._rendered([(chat, ())])
         self._own_bases = [self.own, *self._bases_of([*templates, *self._templates()])]
         self._effective: dict[str, list[ChatChange]] = {}
@@ -112,8 +113,8 @@ class ChatSearch:
         prompts.
         """
         own = (self.own.prompt or b"").decode("utf-8", "replace")
-        hints = marker_texts(self._expected) - marker_texts(own)
-        hints = hints or set(_LONGER_WORD.findall(self._expected)) - set(_LONGER_WORD.findall(own))
+        hints = marker_texts(self._expected_text) - marker_texts(own)
+        hints = hints or set(_LONGER_WORD.findall(self._expected_text)) - set(_LONGER_WORD.findall(own))
         if not hints or time.monotonic() > self._end:
             return []
         found = [(sum(hint in each.source for hint in hints), each) for each in known_templates().values()]
@@ -124,7 +125,7 @@ class ChatSearch:
         for (_, template), made in zip(likely, self._rendered([(chat, ()) for chat in chats])):
             by_prompt.setdefault(made.prompt, []).append(template)
         by_prompt.pop(None, None)
-        words = _words(self._expected.encode("utf-8", "replace"))
+        words = _words(self._expected_text.encode("utf-8", "replace"))
         nearest = sorted(by_prompt, key=lambda prompt: -agreeing_share(_words(prompt or b""), words))
         return self._bases_of([self._of_known(*by_prompt[prompt]) for prompt in nearest[:_MOST_KNOWN]])
 
@@ -182,9 +183,9 @@ class ChatSearch:
             chat = change.apply(chat)
         return chat, (*base.causes, *(change.cause for change in chosen))
 
-    def nearest(self, expected: bytes) -> Outcome:
-        """The nearest to an expected prompt, change by change, as long as each resolves a good part."""
-        words = _words(expected)
+    def nearest(self) -> Outcome:
+        """The nearest to the expected prompt, change by change, as long as each resolves a good part."""
+        words = _words(self._expected)
         best, share = self.own, self._share(self.own, words)
         for size in range(1, MOST_CHANGES + 1):
             if time.monotonic() > self._end:

@@ -142,14 +142,17 @@ def with_types(vocabulary: Vocabulary, types: dict[int, int]) -> EncodingChange:
     return change
 
 
-def with_pre(names: list[str], masks: bool) -> EncodingChange:
-    """A change to pre-tokenizers that give the same ids. The cause is worded once it is known which ones fit."""
+def with_pre(names: list[str], has_masks: bool) -> EncodingChange:
+    """A change to pre-tokenizers that give the same ids. The cause is worded once it is known which ones fit.
+
+    `has_masks` tells whether texts may contain "<mask>".
+    """
     entry = PRE_TOKENIZERS[names[0]]
     cause = Cause("pre_type", {"names": names}, "")
 
     def change(encoding: Encoding) -> Encoding:
         vocabulary = encoding.vocabulary._replace(pre=entry.name, pre_tokenizer=entry)
-        if masks:
+        if has_masks and "<mask>" in vocabulary.token_to_id:
             mask = vocabulary.token_to_id["<mask>"]
             attributes = list(vocabulary.attributes)
             attributes[mask] &= ~LSTRIP

@@ -43,7 +43,7 @@ def diagnose_prompt(
     tokenizer: Tokenizer, chat: Rendering, expected: bytes, templates: Sequence[ChatChange] = ()
 ) -> Diagnosis:
     """Why a prompt is not that of a chat. `templates` are changes to further templates to try."""
-    searching = ChatSearch(tokenizer, chat, expected.decode("utf-8", "replace"), templates)
+    searching = ChatSearch(tokenizer, chat, expected, templates)
     if searching.own.prompt == expected:
         return Diagnosis(True, ())
     ends = tokenizer.chats.ends
@@ -124,7 +124,7 @@ def _whole(searching: ChatSearch, ends: BosEos, found: list[tuple[Causes, bytes]
 
 def _nearest(searching: ChatSearch, expected: bytes) -> Explanation:
     """A partial explanation: the changes that lead nearest, and where the prompts then differ."""
-    nearest = searching.nearest(expected)
+    nearest = searching.nearest()
     if nearest.prompt is None:
         return Explanation((chat_causes.refused(searching.refusal),), 0.0)
     rest = chat_causes.prompt_differs(nearest.prompt, expected, nearest.chat.body.get("messages"))
@@ -140,7 +140,7 @@ def diagnose_chat_ids(
     """Why ids are not those of a chat. `search_ids` gives what explains ids of a text, as `diagnose.search` does."""
     given = token_ids(ids)
     fitting = _FittingIds(tokenizer, given, search_ids)
-    searching = ChatSearch(tokenizer, chat, fitting.text.decode("utf-8", "replace"))
+    searching = ChatSearch(tokenizer, chat, fitting.text)
     own = searching.own.prompt
     if own is not None and tokenizer.encode(own) == given:
         return Diagnosis(True, ())

@@ -111,17 +111,18 @@ class Steps:
         return each.text.strip() in b"".join(map(self._tokenizer.token_to_piece, known))
 
     def _pre_steps(self) -> Iterator[SearchStep]:
+        own, has_masks = self._vocabulary.pre_tokenizer, True
         if self._like is not None:
-            entry, own = self._like.pre_tokenizer, self._vocabulary.pre_tokenizer
+            entry = self._like.pre_tokenizer
             differs = entry != own and self._vocabulary.tokenizer_model.has_pre_tokenizer
-            groups = [([entry.name], True)] if differs and entry.name in PRE_TOKENIZERS else []
+            groups = [[entry.name]] if differs and entry.name in PRE_TOKENIZERS else []
         else:
-            groups = groups_of_pre(self._vocabulary, any(b"<mask>" in each.text for each in self._compared))
-        for group, masks in groups:
-            masks = masks and "<mask>" in self._vocabulary.token_to_id
-            entry, own = PRE_TOKENIZERS[group[0]], self._vocabulary.pre_tokenizer
-            least = 0.0 if entry.byte_encode == own.byte_encode else _LEAST_OF_OTHER_KIND
-            yield SearchStep("pre", _with_bos_by_name(with_pre(group, masks)), tuple(group), least)
+            has_masks = any(b"<mask>" in each.text for each in self._compared)
+            groups = groups_of_pre(self._vocabulary, has_masks)
+        for group in groups:
+            is_of_own_kind = PRE_TOKENIZERS[group[0]].byte_encode == own.byte_encode
+            least = 0.0 if is_of_own_kind else _LEAST_OF_OTHER_KIND
+            yield SearchStep("pre", _with_bos_by_name(with_pre(group, has_masks)), tuple(group), least)
 
     def _type_steps(self, encoding: Encoding, differing: Sequence[TextWithIds]) -> Iterator[SearchStep]:
         """Types that markers must have, as the ids show: parsed, or encoded as plain text."""

@@ -40,7 +40,7 @@ def equal(expected: bytes) -> Any:
 
 def search(expected: bytes, body: dict[str, Any] = CHAT) -> ChatSearch:
     bare = other_template("the bare one", BARE, "use one template")
-    return ChatSearch(TOKENIZER, Rendering(body, CHATML), expected.decode(), [bare])
+    return ChatSearch(TOKENIZER, Rendering(body, CHATML), expected, [bare])
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_the_nearest_prompt() -> None:
     expected = prompt({**STRIPPED, **WITHOUT_END}).replace(b"terse", b"kind")
     searched = search(expected)
     assert searched.found(equal(expected)) == []
-    nearest = searched.nearest(expected)
+    nearest = searched.nearest()
     assert [cause.id for cause in nearest.causes] == ["generation_prompt"]
     assert nearest.prompt == prompt({**CHAT, **WITHOUT_END})
 
@@ -90,7 +90,7 @@ def test_the_nearest_prompt() -> None:
 def test_refusals() -> None:
     assert search(b"x").refusal == ""
     refusing = Rendering(CHAT, "{{ raise_exception('not so') }}")
-    searched = ChatSearch(TOKENIZER, refusing, "x")
+    searched = ChatSearch(TOKENIZER, refusing, b"x")
     assert "not so" in searched.refusal
     assert searched.own.prompt is None
 
@@ -105,7 +105,7 @@ def test_of_two_dates_the_one_that_the_prompt_was_made_on_is_told() -> None:
     template = '{{ strftime_now("%Y-%m-%d") }}, known up to 2023-12-01. ' + BARE
     chat = Rendering(CHAT, template, datetime(2026, 1, 15))
     expected = TOKENIZER.chats.prompt(STRIPPED, template, datetime(2024, 7, 26))
-    found = ChatSearch(TOKENIZER, chat, expected.decode()).found(equal(expected))
+    found = ChatSearch(TOKENIZER, chat, expected).found(equal(expected))
     assert [[cause.detail.get("now") for cause in each] for each, _ in found] == [
         ["2024-07-26T00:00:00", None]
     ]
