@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 from typing import Any
 
@@ -130,6 +131,19 @@ def test_llama_index() -> None:
     assert "".join("".join(parts).split()) == "".join(DOCUMENT.split())  # it strips white space
     core.set_global_tokenizer(tokenizer(TOK))
     assert library("llama_index.core.utils").get_tokenizer()(DOCUMENT) == TOK.encode_ordinary(DOCUMENT)
+
+
+def test_a_splitter_of_llama_index_in_another_process_counts_by_the_global_tokenizer() -> None:
+    core = library("llama_index.core")
+    from ggufbpe.integrations.llama_index import tokenizer
+
+    made = library("llama_index.core.node_parser").SentenceSplitter(
+        chunk_size=64, chunk_overlap=0, tokenizer=tokenizer(TOK)
+    )
+    core.set_global_tokenizer(lambda text: [0])
+    assert len(pickle.loads(pickle.dumps(made)).split_text(DOCUMENT)) == 1
+    core.set_global_tokenizer(tokenizer(TOK))
+    assert pickle.loads(pickle.dumps(made)).split_text(DOCUMENT) == made.split_text(DOCUMENT)
 
 
 def test_chonkie() -> None:
