@@ -227,6 +227,15 @@ def test_an_eos_of_another_name_may_be_meant(text: str, is_right: bool, facts_of
     assert found(wrong_special_ids(model)) == expected
 
 
+def test_of_an_own_end_that_is_plain_text_the_type_is_wrong(facts_of: FactsOf) -> None:
+    keys = family_keys("Qwen 2")
+    at = len(keys[K.LIST])
+    added = {K.LIST: [*keys[K.LIST], "<|my_end|>"], K.TOKEN_TYPE: [*keys[K.TOKEN_TYPE], NORMAL], K.EOS_ID: at}
+    model = facts_of({**keys, **added})
+    [finding] = wrong_special_ids(model)
+    assert (finding.id, finding.fix) == ("special_id_is_normal", model.set_types(CONTROL=[at]))
+
+
 def test_of_a_marker_that_is_a_byte_the_type_is_wrong(facts_of: FactsOf) -> None:
     """As where types are shifted by one; setting the id that the file has mends nothing."""
     keys = scored_keys(["▁a", "▁b"])
