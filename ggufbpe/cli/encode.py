@@ -178,9 +178,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     tokenizer = opened_tokenizer(arguments)
     template = template_of(arguments, tokenizer)
-    if arguments.resume and not _shards_in(arguments.output):
+    has_shards, before = _written_in(arguments.output)
+    if arguments.resume and not has_shards:
         _output.note("ggufbpe: there was nothing to resume; this run begins at the start")
-    told, before = _Told(), _manifests_in(arguments.output)
+    told = _Told()
     try:
         with termination_as_exit():
             found = encode_corpus(
@@ -222,29 +223,26 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _shards_in(output: str) -> bool:
-    """Whether a folder has finished shards, or the manifest of a corpus without any."""
-    from ..data.corpora.manifest import MANIFEST, written_names
-    from ..data.corpora.storage import folder_at
+def _written_in(output: str) -> tuple[bool, list[bytes]]:
+    """Whether a folder has finished shards, or the manifest of a corpus without any; and its manifests.
 
-    return any(name.startswith("part-") or name == MANIFEST for name in written_names(folder_at(output)))
-
-
-def _manifests_in(output: str) -> list[bytes]:
-    """The contents of the manifests in the folder `output`; each finished shard changes them."""
-    from ..data.corpora.manifest import MANIFEST, UNFINISHED
+    Each finished shard changes a manifest.
+    """
+    from ..data.corpora.manifest import MANIFEST, UNFINISHED, written_names
     from ..data.corpora.storage import folder_at
 
     folder = folder_at(output)
-    names = folder.names()
-    return [folder.read(name) for name in (MANIFEST, UNFINISHED) if name in names]
+    names = written_names(folder)
+    has_shards = any(name.startswith("part-") or name == MANIFEST for name in names)
+    return has_shards, [folder.read(name) for name in (MANIFEST, UNFINISHED) if name in names]
 
 
 def _what_stays(output: str, before: list[bytes]) -> str:
     """What a run that was stopped leaves behind, in a folder that had the manifests `before`."""
-    if before and _manifests_in(output) == before:
+    has_shards, manifests = _written_in(output)
+    if before and manifests == before:
         return "no shard was finished, so the folder is as it was"
-    if _shards_in(output):
+    if has_shards:
         return "the shards that are finished stay, and --resume goes on with them"
     return "no shard was finished, so nothing was written"
 
