@@ -4,6 +4,9 @@ pyarrow's writer makes one page of a row, however long it is, with some copies o
 GiB. In version 1 of data pages a row may continue in the next page, so this module writes ids as they come. Pages are
 compressed by pyarrow, which also reads such files (row_formats.py).
 
+Encoding a text file of 150 MB takes 1,276 MB of memory with pyarrow's writer, also with pages of 1 MB, and 172 MB with
+this one; 161 MB of JSON lines with short texts take 247 MB and 140 MB.
+
 Sources: parquet-format's parquet.thrift (structs and the numbers of their fields), Encodings.md and LogicalTypes.md.
 """
 
