@@ -118,7 +118,9 @@ CHAT = ["<|im_start|>", "<|im_end|>", "<think>", "<h2>", "</s>"]
         (CHAT[:2], [NORMAL, NORMAL], 0, {0: CONTROL, 1: CONTROL}),
         (CHAT[:2], [NORMAL, CONTROL], 0, {0: CONTROL}),
         (CHAT[:3], [NORMAL] * 3, 0, {0: CONTROL, 1: CONTROL}),  # other brackets are another group
-        (["<think>", "<h2>"], [NORMAL, NORMAL], 0, {0: CONTROL, 1: CONTROL}),
+        (["<h1>", "<h2>"], [NORMAL, NORMAL], 0, {0: CONTROL, 1: CONTROL}),
+        # a tag of reasoning is shown
+        (["<think>", "<h2>"], [NORMAL, NORMAL], 0, {0: USER_DEFINED, 1: CONTROL}),
         (["<|x|>", "  "], [NORMAL, NORMAL], 1, {1: USER_DEFINED}),
         # the quotation mark of Gemma 4's tool calls is shown
         (["<|x|>", '<|"|>'], [NORMAL, NORMAL], 0, {0: CONTROL, 1: USER_DEFINED}),
