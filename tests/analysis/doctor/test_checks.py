@@ -312,6 +312,11 @@ DEFECTS: dict[str, tuple[str, str, Callable[[], Keys]]] = {
         "warning",
         lambda: template("<|im_start|>{{ messages[-1].content }}<|im_end|>"),
     ),
+    "does not begin the answer": (
+        "answer_not_begun",
+        "warning",
+        lambda: template(HARMLESS.replace("add_generation_prompt", "false")),
+    ),
     "forgets the system": (
         "message_lost",
         "note",
@@ -325,7 +330,9 @@ DEFECTS: dict[str, tuple[str, str, Callable[[], Keys]]] = {
         "note",
         lambda: {
             **with_tokens("<|user|>", "<|assistant|>", kind=CONTROL),
-            **template("{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|im_end|>{% endfor %}"),
+            **template(
+                "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|im_end|>{% endfor %}<|assistant|>"
+            ),
         },
     ),
     "system's words are the user's": (

@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 from small_models import CHATML, FactsOf, facts_of, found, small_keys, with_template
 
-from ggufbpe.analysis.doctor.role_checks import chats_refused, messages_lost, tools_not_shown
+from ggufbpe.analysis.doctor.role_checks import (
+    answer_not_begun,
+    chats_refused,
+    messages_lost,
+    tools_not_shown,
+)
 
 __all__ = ["facts_of"]  # the fixture
 
@@ -45,6 +50,31 @@ def test_refused_chats(template: str, refused: dict[str, str], facts_of: FactsOf
 def test_lost_messages(template: str, lost: dict[str, str], facts_of: FactsOf) -> None:
     findings = [f for f in messages_lost(facts_of(with_template(template))) if f.id == "message_lost"]
     assert {finding.detail and finding.detail["chat"]: finding.severity for finding in findings} == lost
+
+
+NOT_BEGUN = CHATML.replace("add_generation_prompt", "false")
+PLAIN = "{% for m in messages %}[INST] {{ m.content }} [/INST]<|im_end|>{% endfor %}"
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        (CHATML, []),
+        (NOT_BEGUN, [("answer_not_begun", "warning")]),
+        (PLAIN, []),  # where no marker begins an answer, as in Llama 2
+        (
+            CHATML.replace("{% if add_generation_prompt %}", "").removesuffix("{% endif %}"),
+            [],
+        ),  # always begun
+        (NOT_BEGUN.replace("<|im_start|>", "<|start|>"), []),  # no token, which another check reports
+    ],
+)
+def test_an_answer_that_is_not_begun(
+    template: str, expected: list[tuple[str, str]], facts_of: FactsOf
+) -> None:
+    findings = list(answer_not_begun(facts_of(with_template(template))))
+    assert found(findings) == expected
+    assert all("'\\n<|im_start|>assistant\\n'" in finding.evidence for finding in findings)
 
 
 def test_a_system_message_that_becomes_the_users(facts_of: FactsOf) -> None:
