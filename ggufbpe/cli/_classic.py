@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, BinaryIO
 
 from .._util.llama_cpp_states import FOLLOWED
 from ..analysis.views import terminal
@@ -11,19 +11,12 @@ from . import _output
 from ._arguments import UsageError
 
 if TYPE_CHECKING:
+    from .._util.escapes import Unescaped
     from ..data.training.trained_vocabulary import TrainedVocabulary
     from ..hub.model_location import ModelLocation
     from ..tokenizer.trace import Trace
 
 _READ = 1 << 16  # bytes
-
-
-class SupportsRead(Protocol):
-    """What a text is read from."""
-
-    def read(self, size: int, /) -> bytes:
-        """Up to `size` bytes, none at the end."""
-        ...
 
 
 def trained_path(
@@ -54,7 +47,7 @@ def classic_vocabulary(arguments: argparse.Namespace, *without: str) -> TrainedV
 
 
 def classic_trace(
-    vocabulary: TrainedVocabulary, stream: SupportsRead, arguments: argparse.Namespace
+    vocabulary: TrainedVocabulary, stream: BinaryIO | Unescaped, arguments: argparse.Namespace
 ) -> Trace:
     """The trace of all of a text, which must be UTF-8."""
     from ..data.training.load_vocabulary import utf8_text
