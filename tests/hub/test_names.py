@@ -891,7 +891,7 @@ def test_folders_that_are_closed_are_said(
         return listed(folder)
 
     monkeypatch.setattr(os, "listdir", listdir)
-    with pytest.raises(FileNotFoundError, match=f"; you may not read {closed}"):
+    with pytest.raises(FileNotFoundError, match=re.escape(f"; you may not read {closed}")):
         locate("private")
     code, out, err = run("models", "--no-doctor", "--json", capsysbinary=capsysbinary)
     assert (code, "private" in out) == (0, False)

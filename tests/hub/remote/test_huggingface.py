@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -121,6 +122,7 @@ def test_settings_that_cannot_be(
 ) -> None:
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setitem(sys.modules, "socksio", None)
     monkeypatch.setenv(*setting)
     close_session()
     try:
