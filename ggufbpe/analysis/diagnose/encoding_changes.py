@@ -116,9 +116,8 @@ def with_shift(shift: tuple[int, int]) -> EncodingChange:
 
 
 def with_exchanged(vocabulary: Vocabulary, pairs: tuple[tuple[int, int], ...]) -> EncodingChange:
-    """A change after which the tokens of each pair have each other's ids."""
-    cause = causes.exchanged(vocabulary, pairs)
-    return lambda encoding: encoding.with_cause(cause, exchanged=pairs)
+    """A change after which the tokens of each pair, which `vocabulary` has, have each other's ids."""
+    return lambda encoding: encoding.with_cause(causes.exchanged(vocabulary, pairs), exchanged=pairs)
 
 
 def with_types(vocabulary: Vocabulary, types: dict[int, int]) -> EncodingChange:

@@ -112,6 +112,18 @@ def test_lost_markers_of_phi_3_take_the_spaces_behind_them() -> None:
     assert (found.causes[0].detail["problem"], found.explains) == ("lost", 1.0)
 
 
+def test_exchanged_tokens_whose_ids_are_shifted_out_of_the_vocabulary() -> None:
+    a, b = (VOCABULARY.token_to_id[text] for text in ("<|a|>", "<|b|>"))
+    texts = (b"hello world, hello <|a|> world<|b|>", b"world hello<|b|>hello<|a|> world", *TEXTS)
+    compared = [
+        TextWithIds(text, [{a: b, b: a}.get(token, token) + 5 for token in TOKENIZER.encode(text)])
+        for text in texts
+    ]
+    found = Several(TOKENIZER, compared).found()
+    assert [cause.detail["what"] for cause in found.causes] == ["all ids are shifted by +5"]
+    assert 0.8 < found.explains < 1
+
+
 def test_exchanged_tokens_of_two_files_beside_what_hides_them() -> None:
     tokens = list(VOCABULARY.tokens)
     tokens[101], tokens[111] = tokens[111], tokens[101]
