@@ -260,6 +260,8 @@ def _errors(name: HubName) -> Iterator[None]:
             remedy="check the network and HF_ENDPOINT; models that were read before open with offline=True",
         ) from None
     except (ImportError, OSError) as error:  # of a SOCKS proxy without its package, of certificates
+        if getattr(error, "filename", None):  # of a file of the library's own, such as the token's
+            raise
         raise RemoteError(
             f"the hub cannot be asked ({error})",
             path=str(name),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -140,6 +141,16 @@ def test_an_answer_that_the_library_stumbles_over(hub: RemoteServer, monkeypatch
     monkeypatch.setattr(utils, "build_hf_headers", lambda **_: [].get)  # type: ignore[attr-defined]
     with pytest.raises(RemoteError, match="AttributeError"):
         files_on_hub(NAME)
+
+
+def test_a_token_that_cannot_be_read(
+    hub: RemoteServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that `sudo hf auth login` wrote: it has nothing to do with proxies or certificates."""
+    monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path))
+    with pytest.raises((IsADirectoryError, PermissionError)) as refusal:
+        files_on_hub(NAME)
+    assert refusal.value.filename == str(tmp_path)
 
 
 def test_our_own_errors_are_not_wrapped(hub: RemoteServer, monkeypatch: pytest.MonkeyPatch) -> None:
