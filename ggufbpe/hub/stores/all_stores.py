@@ -22,7 +22,7 @@ STORES = tuple(store.name for store in _STORES)
 def stored_models() -> Iterator[StoredModel]:
     """Every model of another program on this machine, even those that cannot be opened.
 
-    A program may have two folders with a model of the same name each. The name opens the first, as in `find_stored`;
+    If two folders of a program each have a model of the same name, the name opens the first, as in `find_stored`, and
     the second is named by its path.
     """
     names: set[str] = set()
@@ -75,14 +75,16 @@ def how_to_download(name: Reference) -> tuple[str, str] | None:
 
 
 def models_named(name: str) -> list[StoredModel]:
-    """The models that a name without a prefix stands for, compared case-insensitively; each file once.
+    """The models that a name without a prefix stands for; each file once.
 
-    Those with exactly that name; only if there are none, those with that name before the tag. A file that is kept
-    under several names is meant by the first that can be opened.
+    Those with that name; only if there are none, those with that name before the tag. Case counts only if some of them
+    have exactly that name: then those are meant. A file that is kept under several names is meant by the first that
+    can be opened.
     """
     wanted, everything = name.lower(), list(stored_models())
     meant = [each for each in everything if wanted in map(str.lower, each.bare_names)]
     meant = meant or [each for each in everything if wanted in map(str.lower, each.fallback_names)]
+    meant = [each for each in meant if name in (*each.bare_names, *each.fallback_names)] or meant
     files: dict[str, StoredModel] = {}
     for each in sorted(meant, key=lambda model: bool(model.problem)):
         files.setdefault(os.path.realpath(each.path) if each.path else each.name, each)

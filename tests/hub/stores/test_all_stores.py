@@ -102,9 +102,11 @@ SAME_BUT_FOR_CASE = ("hf:{}/one", "llama.cpp:{}.gguf", "llama.cpp:{}", "lmstudio
 @pytest.mark.parametrize("name", SAME_BUT_FOR_CASE)
 @pytest.mark.parametrize("owner", ["Me", "me"])
 def test_exactly_that_name_is_meant_first(cases: Path, name: str, owner: str) -> None:
-    found = find_stored(parse_name(name.format(owner)))
+    full = name.format(owner)
+    found = find_stored(parse_name(full))
     assert found is not None
     assert Path(found.path).read_bytes() == owner.encode()
+    assert models_named(full.partition(":")[2]) == [found]
 
 
 @pytest.mark.parametrize("name", SAME_BUT_FOR_CASE)
