@@ -102,8 +102,8 @@ def locate(model: ModelName, *, offline: bool = False, refresh: bool = False) ->
     programs on this machine are taken as they are. Nothing is requested before the model is opened.
 
     `ModelNameError` if a name fits no form, or several models; `FileNotFoundError` if there is no such model on this
-    machine and the name stands for no remote one; `StoreError` if a program's store is damaged; `TypeError` for
-    anything but a path or a name.
+    machine and the name stands for no remote one; `PermissionError` for a path through a folder that is closed;
+    `StoreError` if a program's store is damaged; `TypeError` for anything but a path or a name.
 
     >>> locate("ollama:gemma3")                                             # doctest: +SKIP
     <ModelLocation ollama:gemma3:latest: /home/me/.ollama/models/blobs/sha256-…>
@@ -164,7 +164,7 @@ def _of_bare_name(name: str) -> ModelLocation:
         return _at_path(name)
     *others, last = STORES
     why = f"{os.strerror(errno.ENOENT)}, and {', '.join(others)} and {last} have no model of this name here"
-    closed = _listed([folder for _, folder in closed_folders()])
+    closed = _listed(list(dict.fromkeys(folder for _, folder in closed_folders())))
     unread = f"; you may not read {closed}" if closed else ""
     raise _missing(name, f"{why}{similar}{unread}{_offer_of_network(name)}")
 

@@ -247,7 +247,7 @@ _READERS: dict[str, Callable[[str, str], Reference]] = dict(
 
 def _address(name: str, scheme: str) -> Reference:
     """An address. A web page of the hub stands for the file or repository that it shows."""
-    from urllib.parse import unquote, urlsplit
+    from urllib.parse import parse_qs, unquote, urlsplit
     from urllib.request import url2pathname
 
     try:
@@ -260,14 +260,14 @@ def _address(name: str, scheme: str) -> Reference:
     if not (host or parts.path.strip("/")) or re.search(r"[\s\x00-\x1f\x7f]", name):
         _refuse(name, "this is not an address")
     if scheme in ("http", "https") and host in HUB_HOSTS:
-        owner, repo, *rest = [*map(unquote, parts.path.strip("/").split("/")), "", ""][:-1]
-        kind, revision, file = rest[:1], "/".join(rest[1:2]), "/".join(filter(None, rest[2:]))
-        if kind in ([""], []) and is_repository(f"{owner}/{repo}"):
-            return _hub(f"{owner}/{repo}", name)
-        if kind == ["tree"] and revision and not file:
-            return _hub(f"{owner}/{repo}@{revision}", name)
-        if kind == ["blob"]:
+        owner, repo, kind, revision, *rest = [*map(unquote, parts.path.strip("/").split("/")), "", "", ""]
+        file = "/".join(filter(None, rest))
+        if kind == "blob":
             return _hub(f"{owner}/{repo}/{file}@{revision}", name)
+        if (kind == "tree" or not kind) and not file and is_repository(f"{owner}/{repo}"):
+            shown = parse_qs(parts.query).get("show_file_info", [""])[0]  # the panel beside the page
+            what = f"/{shown}" * bool(shown) + f"@{revision}" * bool(revision)
+            return _hub(f"{owner}/{repo}{what}", name)
     return Address(name)
 
 

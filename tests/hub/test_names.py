@@ -69,6 +69,10 @@ REFERENCES: dict[str, Reference] = {
     "hf:o/r:Q8_0@refs/pr/1": HubName("o", "r", "Q8_0", revision="refs/pr/1"),
     "https://huggingface.co/o/r": HubName("o", "r"),
     "https://huggingface.co/o/r/tree/main": HubName("o", "r", revision="main"),
+    "https://huggingface.co/o/r?show_file_info=a%2Fm.gguf": HubName("o", "r", file="a/m.gguf"),
+    "https://huggingface.co/o/r/tree/main?show_file_info=m.gguf": HubName(
+        "o", "r", file="m.gguf", revision="main"
+    ),
     "https://huggingface.co/o/r/blob/main/a/m.gguf": HubName("o", "r", file="a/m.gguf", revision="main"),
     "https://huggingface.co/o/r/blob/refs%2Fpr%2F1/m.gguf": HubName(
         "o", "r", file="m.gguf", revision="refs/pr/1"
@@ -896,6 +900,9 @@ def test_folders_that_are_closed_are_said(
     code, out, err = run("models", "--no-doctor", "--json", capsysbinary=capsysbinary)
     assert (code, "private" in out) == (0, False)
     assert err == f"ggufbpe: you may not read {closed}, so models of Ollama may be missing\n"
+    monkeypatch.setenv("LLAMA_CACHE", closed)  # a folder of two more programs, which is said once
+    with pytest.raises(FileNotFoundError, match=re.escape(f"; you may not read {closed}; ")):
+        locate("private")
 
 
 # ---- completion -----------------------------------------------------------------------------------------
