@@ -63,7 +63,7 @@ def find_in_caches(name: HubName, folders: list[str]) -> StoredModel | None:
     """The file that `name` means, if one of the caches at `folders` has it.
 
     Without a revision that is "main", or the one that is here: common/hf-cache.cpp, get_cached_ref. A repository of
-    exactly this name comes before one whose name differs in case, of which llama.cpp knows nothing.
+    exactly this name comes before one whose name differs in case, which llama.cpp would not find.
     """
     usual = f"{_FOLDER}{name.owner}--{name.repo}"
     places = [(each, entry) for each in distinct(folders) for entry in entries(each)]

@@ -79,7 +79,7 @@ def _downloads(folder: str) -> str | None:
 
 
 def _is_place(path: str) -> bool:
-    """Whether a setting can be a folder, wherever the user is: a power cut may leave a file of NULs."""
+    """Whether a setting is an absolute path; a power cut may leave a file of NULs, which is none."""
     return os.path.isabs(path) and "\0" not in path
 
 
