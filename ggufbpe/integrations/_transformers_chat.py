@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import is_dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from ..chat.assistant_mask import AssistantSpans, WrittenSpan, mask_of
@@ -45,10 +45,10 @@ class ChatPrompts:
     ) -> Any:
         """Return the model inputs of a chat or of several, whose prompts are those of `llama-server --jinja`.
 
-        The arguments are those of transformers; a message is a dict, a dataclass or a pydantic model. Without
-        `add_generation_prompt` and `continue_final_message`, a chat is over, as in a training corpus. `tokenize=False`
-        returns llama-server's prompt, which has no BOS where encoding adds one. `assistant_masks` are those of
-        `Tokenizer.apply_chat_template(return_assistant_mask=True)`.
+        The arguments are those of transformers; a message is a dict, a dataclass or a pydantic model, and its fields
+        that are None are left out. Without `add_generation_prompt` and `continue_final_message`, a chat is over, as in
+        a training corpus. `tokenize=False` returns llama-server's prompt, which has no BOS where encoding adds one.
+        `assistant_masks` are those of `Tokenizer.apply_chat_template(return_assistant_mask=True)`.
 
         `TypeError` for a message of another type. `ValueError` where llama-server refuses the chat, if there is no chat
         template or no message, if the last message is to be continued and is not the assistant's, for
@@ -61,7 +61,9 @@ class ChatPrompts:
         if return_assistant_tokens_mask and not (return_dict and tokenize):
             raise ValueError("return_assistant_tokens_mask=True requires return_dict=True and tokenize=True")
         conversation = list(conversation)
-        is_batch = bool(conversation) and isinstance(conversation[0], (list, tuple))
+        first = conversation[0] if conversation else {}
+        # A pydantic model is iterable, but no collection.
+        is_batch = isinstance(first, Collection) and not isinstance(first, Mapping)
         template = self._chosen_template(chat_template, tools)
         self.tok.chats.require_template(template)
         if documents is not None:
@@ -104,7 +106,7 @@ class ChatPrompts:
         """The template to use, or its name in the file; None for that of the file, which depends on tools."""
         is_changed = self.chat_template != self._file_template()
         if is_changed and isinstance(self.chat_template, dict):
-            found: str = super().get_chat_template(given, tools)  # type: ignore[misc]
+            found: str = self.get_chat_template(given, tools)  # type: ignore[attr-defined]
             return found
         if given is not None:
             return "" if given == "default" else given
@@ -144,27 +146,27 @@ def _in_characters(rendered: PromptInParts, spans: list[WrittenSpan]) -> list[Wr
 
 
 def _message(message: Any) -> dict[str, Any]:
-    """Return a message as a dict."""
+    """Return a message as a dict without fields that are None, of which llama-server takes only such a `content`.
+
+    Source: transformers/utils/chat_template_utils.py, _normalize_chat_messages. Rows of `datasets` have None for what
+    only other messages have.
+    """
     found = _in_dicts(message)
     if not isinstance(found, dict):
         raise TypeError(f"a message is a dict, a dataclass or a pydantic model, not {type(message).__name__}")
-    return found
+    return {name: value for name, value in found.items() if value is not None or name == "content"}
 
 
 def _in_dicts(value: Any) -> Any:
-    """Return `value` with a dict for each dataclass and pydantic model in it, without fields that are None.
-
-    Source: transformers/utils/chat_template_utils.py, _message_objects_to_dicts; clients do not send such fields.
-    """
+    """Return `value` with a dict for each dataclass and pydantic model in it."""
     if isinstance(value, Mapping):
         return {name: _in_dicts(each) for name, each in value.items()}
     if isinstance(value, (list, tuple)):
         return list(map(_in_dicts, value))
     if hasattr(value, "model_dump"):
-        return value.model_dump(exclude_none=True)
+        return value.model_dump()
     if is_dataclass(value):
-        fields = ((name, getattr(value, name)) for name in value.__dataclass_fields__)
-        return {name: _in_dicts(each) for name, each in fields if each is not None}
+        return {field.name: _in_dicts(getattr(value, field.name)) for field in fields(value)}
     return value
 
 

@@ -64,7 +64,7 @@ def test_ids() -> None:
 @dataclass
 class Message:
     role: str
-    content: str
+    content: str | None
     tool_calls: list[Any] | None = None
 
 
@@ -90,6 +90,24 @@ def test_messages_are_also_objects() -> None:
     ]
     assert prompts[0] == prompts[1]
     assert "Rome" in prompts[0]
+
+
+def test_messages_of_a_dataset_have_none_for_what_they_lack() -> None:
+    """As in transformers; llama-server would refuse a name that is null."""
+    answer = {"role": "assistant", "content": "Hello there", "name": "a", "reasoning_content": "Hm"}
+    rows = library("datasets").Dataset.from_dict({"messages": [[*ASKED, answer]] * 2})
+    assert MADE.apply_chat_template(rows[0]["messages"], tokenize=False) == WHOLE
+    for batch in (rows["messages"], rows.to_pandas()["messages"]):
+        assert MADE.apply_chat_template(batch, tokenize=False) == [WHOLE, WHOLE]
+
+
+def test_an_answer_may_have_no_content() -> None:
+    """OpenAI's client has None there, too, and sends it: llama-server takes a content that is null."""
+    message = library("openai.types.chat").ChatCompletionMessage
+    thought = {"role": "assistant", "content": None, "reasoning_content": "Hm"}
+    for answer in (thought, message.model_validate(thought), Message("assistant", None)):
+        found = MADE.apply_chat_template([*ASKED, answer], tokenize=False)
+        assert found == "<|user|>Hi<|endoftext|><|assistant|><|endoftext|>"
 
 
 @pytest.mark.parametrize("chat", ["Hi", ASKED[0], [5]])
