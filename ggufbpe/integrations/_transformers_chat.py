@@ -106,7 +106,8 @@ class ChatPrompts:
         """The template to use, or its name in the file; None for that of the file, which depends on tools."""
         is_changed = self.chat_template != self._file_template()
         if is_changed and isinstance(self.chat_template, dict):
-            found: str = self.get_chat_template(given, tools)  # type: ignore[attr-defined]
+            # That of transformers: `VLLMTokenizer` has one of its own.
+            found: str = super().get_chat_template(given, tools)  # type: ignore[misc]
             return found
         if given is not None:
             return "" if given == "default" else given

@@ -77,7 +77,7 @@ class TextEncoding(AddedTokens):
         if not isinstance(text, (list, tuple)):
             kind = type(text).__name__
             raise TypeError(
-                f"a text is a str, or a list of tokens or ids, not {kind}; list(…) makes a batch of several texts"
+                f"a text is a str, or a list of tokens or ids, not {kind}; a batch is a list of texts"
             )
         if is_split_into_words:
             words = [self._ids(word, with_spans, parse_special, False) for word in text]
