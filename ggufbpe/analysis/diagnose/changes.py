@@ -272,7 +272,7 @@ def text_changes_of(vocabulary: Vocabulary) -> list[TextChange]:
 
 
 def groups_of_pre(vocabulary: Vocabulary, has_masks: bool) -> list[list[str]]:
-    """Return the names of the other pre-tokenizers, those together that give the same ids of any text.
+    """Return the names of the other pre-tokenizers, in groups that give the same ids for every text.
 
     `has_masks` tells whether texts contain "<mask>", which some of them treat in their own way.
     """

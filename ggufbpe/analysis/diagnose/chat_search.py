@@ -125,7 +125,7 @@ class ChatSearch:
         for (_, template), made in zip(likely, self._rendered([(chat, ()) for chat in chats])):
             by_prompt.setdefault(made.prompt, []).append(template)
         by_prompt.pop(None, None)
-        words = _words(self._expected_text.encode("utf-8", "replace"))
+        words = _words(self._expected)
         nearest = sorted(by_prompt, key=lambda prompt: -agreeing_share(_words(prompt or b""), words))
         return self._bases_of([self._of_known(*by_prompt[prompt]) for prompt in nearest[:_MOST_KNOWN]])
 

@@ -1,6 +1,7 @@
-"""Changes the encoding of a model: its pre-tokenizer, merges, flags or types of tokens.
+"""Defines `Encoding`, all that turns a text into ids, and changes of it that both searches of diagnose try.
 
-A change is a function that takes an encoding and returns a changed one, with the cause added.
+A change is a function that takes an encoding and returns a changed one, with the cause added. Those here are of the
+pre-tokenizer, merges, flags, types of tokens and numbers of tokens; model_changes.py and text_changes.py have others.
 """
 
 from __future__ import annotations
@@ -18,24 +19,24 @@ from .variants import BY_ID, Variant
 
 
 class Encoding(NamedTuple):
-    """All that turns a text into ids, and the causes of what is not as the model has it."""
+    """All that turns a text into ids, with the causes of each difference from the model's own encoding."""
 
     vocabulary: Vocabulary
     parse_special: bool
     way: str = ""  # how words become ids, if not in the model's own way (variants.py)
     causes: tuple[Cause, ...] = ()
-    texts: tuple[TextChange, ...] = ()  # what is done to the text first
-    head: tuple[int, ...] | None = None  # before the ids, instead of what the vocabulary adds
-    tail: tuple[int, ...] | None = None  # behind them, likewise
-    shift: tuple[int, int] = (0, 0)  # this and `exchanged` as in `Variant`
+    texts: tuple[TextChange, ...] = ()  # made to the text before it is encoded
+    head: tuple[int, ...] | None = None  # ids before those of the text; None for what the vocabulary adds
+    tail: tuple[int, ...] | None = None  # ids after those of the text, likewise
+    shift: tuple[int, int] = (0, 0)  # `shift` and `exchanged` are as in `Variant`
     exchanged: tuple[tuple[int, int], ...] = ()
 
     def with_cause(self, cause: Cause, **fields: object) -> Encoding:
-        """Return this encoding with changed fields and the cause of that."""
+        """Return a copy of this encoding with `fields` changed and `cause` added."""
         return self._replace(causes=(*self.causes, cause), **fields)  # type: ignore[arg-type]
 
     def around(self, add_special: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the ids before and behind those of each text."""
+        """Return the ids that are put before and after those of a text, such as BOS and EOS."""
         before, behind = self.vocabulary.added if add_special else ([], [])
         return (
             tuple(before) if self.head is None else self.head,
@@ -111,7 +112,7 @@ def tokens_to_retype(
 
 
 def with_shift(shift: tuple[int, int]) -> EncodingChange:
-    """A change that makes ids from the first number on higher by the second."""
+    """A change that renumbers tokens: `shift` is (start, by), and ids from `start` on become higher by `by`."""
     return lambda encoding: encoding.with_cause(causes.shifted(*shift), shift=shift)
 
 

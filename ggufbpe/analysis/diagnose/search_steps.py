@@ -44,7 +44,7 @@ FIELD = {"bos": "head", "eos": "tail"}
 
 
 class SearchStep(NamedTuple):
-    """A change. Steps of one `kind` exclude each other; `names` are those of a pre-tokenizer."""
+    """A change to try, one of each `kind` at most; `names` are those of the pre-tokenizer that it changes to."""
 
     kind: str
     apply: EncodingChange
@@ -179,8 +179,8 @@ class Steps:
         ends = Counter(each.ids[at] for each in tried if each.ids)
         usual = [end for end, _ in ends.most_common(2) if self._may_be_end(end, special, ends, len(tried))]
         found: list[tuple[int, ...]] = [(), *((end,) for end in usual), *((end, end) for end in usual)]
+        own = encoding.around(self._add_special)[name != "bos"]
         for end in found:
-            own = encoding.around(self._add_special)[name != "bos"]
             if end != own:
                 yield SearchStep(name, lambda given, end=end: given._replace(**{FIELD[name]: end}))  # type: ignore[misc]
 

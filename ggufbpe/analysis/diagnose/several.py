@@ -249,7 +249,7 @@ class Several(Steps):
 
 
 def shortest(compared: Iterable[TextWithIds], most: int) -> list[TextWithIds]:
-    """The shortest, up to so many bytes, but at least one if there is any."""
+    """Return the shortest texts, of at most `most` bytes together, but at least one if there is any."""
     chosen: list[TextWithIds] = []
     size = 0
     for each in sorted(compared, key=lambda each: len(each.text)):
