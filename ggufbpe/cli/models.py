@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from .._util.errors import escape_invisible, printable
@@ -196,10 +197,13 @@ def _drafts(arguments: argparse.Namespace) -> int:
 
 def _remote(arguments: argparse.Namespace) -> int:
     """The files of a repository, each with the name that opens it."""
-    from ..hub.name_grammar import HubName, is_repository, parse_name
+    from ..hub.name_grammar import HubName, hub_name, parse_name
 
     given = arguments.remote
-    name = parse_name(f"hf:{given}" if is_repository(given.partition("@")[0].partition(":")[0]) else given)
+    name = parse_name(given)
+    if not isinstance(name, HubName):
+        with suppress(ValueError):
+            name = hub_name(given)
     if not isinstance(name, HubName):
         raise UsageError(f"{printable(given, 200)} is no repository of the hub: give hf:OWNER/REPO")
     if arguments.pattern is not None:

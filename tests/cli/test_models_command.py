@@ -12,6 +12,7 @@ from stores import lm_studio_file, ollama_layer, ollama_model
 
 from ggufbpe.cli import models
 from ggufbpe.cli._arguments import UsageError
+from ggufbpe.hub.remote import opening
 
 __all__ = ["call", "small_model"]  # fixtures
 
@@ -99,10 +100,18 @@ def test_a_repository_is_listed_alone(call: Run) -> None:
         call(models, "x", "--remote", "hf:a/b")
 
 
-@pytest.mark.parametrize("name", ["ollama:gemma3", "gemma3", "./folder"])
+@pytest.mark.parametrize("name", ["ollama:gemma3", "gemma3", "./folder", "a/b:"])
 def test_what_is_no_repository(call: Run, name: str) -> None:
     with pytest.raises(UsageError, match=f"^'{name}' is no repository of the hub: give hf:OWNER/REPO$"):
         call(models, "--remote", name)
+
+
+@pytest.mark.parametrize("name", ["hf:a/b", "a/b", "a/b:Q8_0", "a/b/x/m.gguf", "https://huggingface.co/a/b"])
+def test_a_repository_may_be_named_as_elsewhere(
+    name: str, call: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "files", lambda asked: [])
+    assert call(models, "--remote", name, "--json").out == b"[]\n"
 
 
 def test_a_folder_is_no_pattern(call: Run, tmp_path: Path) -> None:
