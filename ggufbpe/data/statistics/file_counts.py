@@ -26,15 +26,7 @@ from ...tokenizer.chunking import LONG_TEXT, added_ids, chunks_of_stream
 from ...tokenizer.inputs import Model, tokenizer_of
 from ..corpora.corpus_files import File, files_of, ignored_by_git, open_file
 from ..corpora.readers import has_records, read_chat_records, read_lines, records
-from ..corpora.records import (
-    Report,
-    decompressed,
-    has_json_lines,
-    is_json,
-    is_table,
-    problem_with,
-    raised,
-)
+from ..corpora.records import Report, decompressed, has_json_lines, is_json, is_table, problem_with, raised
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -179,9 +171,9 @@ def prompt_maker(
     `fields` replace those of each request, and `now` is the time for templates that write the date. With the file of a
     projector, `mmproj`, images and audio are counted, also those in files below `media_path`.
 
-    The function raises `ValueError` for what llama-server refuses, and warns once
-    (`GGUFWarning`) of tools that the template does not show. `ValueError` at once if neither the model nor the caller
-    has a chat template, for which llama-server would take ChatML.
+    The function raises `ValueError` for what llama-server refuses, and warns once (`GGUFWarning`) of tools that the
+    template does not show. `ValueError` at once if neither the model nor the caller has a chat template, for which
+    llama-server would take ChatML.
     """
     tokenizer.chats.require_template(chat_template)
     projector = None
@@ -355,7 +347,7 @@ class FileCounter:
 
 
 def _parsed(data: bytes) -> Any:
-    """What a chat in JSON says."""
+    """The value of JSON; `ValueError`."""
     from ...chat.request.json_text import parsed_file
 
     try:
