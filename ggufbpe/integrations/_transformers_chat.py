@@ -147,10 +147,10 @@ def _in_characters(rendered: PromptInParts, spans: list[WrittenSpan]) -> list[Wr
 
 
 def _message(message: Any) -> dict[str, Any]:
-    """Return a message as a dict without fields that are None, of which llama-server takes only such a `content`.
+    """Return a message as a dict without fields that are None, except `content`, which llama-server takes.
 
-    Source: transformers/utils/chat_template_utils.py, _normalize_chat_messages. Rows of `datasets` have None for what
-    only other messages have.
+    Source: transformers/utils/chat_template_utils.py, _normalize_chat_messages. Rows of `datasets` have None for a
+    field that only another message has.
     """
     found = _in_dicts(message)
     if not isinstance(found, dict):
