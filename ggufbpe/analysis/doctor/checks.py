@@ -27,7 +27,7 @@ from .model_checks import (
     wrong_model,
 )
 from .pretokenizer_checks import hugging_face_splitting, pre_tokenizer
-from .role_checks import chats_refused, messages_lost, tools_not_shown
+from .role_checks import answer_not_begun, chats_refused, messages_lost, tools_not_shown
 from .round_trip_checks import byte_types, dropped_spaces, line_break, lost_bytes, round_trips
 from .special_id_checks import generation_ends, missing_special_ids, wrong_special_ids
 from .template_checks import (
@@ -160,6 +160,7 @@ CHECKS: tuple[Check, ...] = (
     chat_markers,
     turn_ends,
     chats_refused,
+    answer_not_begun,
     messages_lost,
     merge_parts,
     last_tokens_missing,

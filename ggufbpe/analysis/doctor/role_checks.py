@@ -11,7 +11,6 @@ from .facts import Facts
 from .finding import Finding
 from .known_template_check import replacement
 from .sample_prompts import ANSWER, NEXT, QUESTION, RESULT, SYSTEM, TOOL
-from .template_checks import is_cut
 
 _TEMPLATE = TokenizerKey.CHAT_TEMPLATE
 _NOTHING = "nothing to do if the model was trained that way"
@@ -59,26 +58,29 @@ def chats_refused(model: Facts) -> Iterator[Finding]:
 
 
 def answer_not_begun(model: Facts) -> Iterator[Finding]:
-    """A prompt that ends with the end of the question, although a marker begins an earlier answer behind that."""
-    rendered, tokenizer = model.rendered, model.tokenizer
-    if rendered is None or tokenizer is None:
+    """A prompt that ends with the user's message, although a marker begins earlier answers.
+
+    The user's message ends as answers do. Tokens do not matter, so that a command which mends those reveals nothing.
+    """
+    rendered = model.rendered
+    if rendered is None:
         return
     behind = (rendered.prompt("user") or b"").rpartition(QUESTION.encode())[2].rstrip()
     between = (rendered.prompt("turns") or b"").partition(QUESTION.encode())[2].partition(ANSWER.encode())[0]
-    if not between.startswith(behind) or tokenizer.eog_ids.isdisjoint(model.encode(behind)[-1:]):
+    if not behind or not between.startswith(behind) or not rendered.behind_answer[1].startswith(behind):
         return
     begins = between[len(behind) :].decode("utf-8", "replace")
-    if all(is_cut(model, marker) for marker in markers_of_prompt(begins)):
+    if not markers_of_prompt(begins):
         return
     known = replacement(model)
     yield Finding(
         "warning",
         "answer_not_begun",
         "The chat template does not begin the answer.",
-        "The model has to write this itself, and may go on with the user's message or another role instead.",
+        "The model has to write the beginning of its answer itself, and may write another message of the user instead.",
         f"use llama.cpp's template for this model: {model.set_template(known)}"
         if known
-        else f"set a template that writes it if add_generation_prompt is true: {model.set_template_file()}",
+        else f"set a template that begins the answer if add_generation_prompt is true: {model.set_template_file()}",
         model.key(_TEMPLATE),
         {"begins": begins},
         f"Earlier answers begin with {printable(begins)}, and the prompt ends before that.",
@@ -90,7 +92,6 @@ def messages_lost(model: Facts) -> Iterator[Finding]:
     rendered = model.rendered
     if rendered is None:
         return
-    yield from answer_not_begun(model)
     for chat, text, what in _PARTS:
         prompt = rendered.prompt(chat)
         if prompt is None or text.encode() in prompt or (chat == "tool call" and not _shows_tools(model)):

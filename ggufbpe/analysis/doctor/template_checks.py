@@ -292,7 +292,7 @@ def _fix_of_no_tokens(model: Facts, severity: str, markers: list[str]) -> str:
     )
     cause = f"the template is for another model, {or_else}"
     return (
-        f"{cause}; use llama.cpp's template for this one: {model.set_template(known)}"
+        f"{cause}; use llama.cpp's template for this model: {model.set_template(known)}"
         if known
         else f"{cause}; set the right template: {model.set_template_file()}"
     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from small_models import CHATML, FactsOf, facts_of, found, small_keys, with_template
+from small_models import CHATML, NORMAL, FactsOf, K, facts_of, found, small_keys, with_template
 
+from ggufbpe.analysis.doctor.advice import advised
+from ggufbpe.analysis.doctor.checks import findings_of
 from ggufbpe.analysis.doctor.role_checks import (
     answer_not_begun,
     chats_refused,
@@ -53,7 +55,7 @@ def test_lost_messages(template: str, lost: dict[str, str], facts_of: FactsOf) -
 
 
 NOT_BEGUN = CHATML.replace("add_generation_prompt", "false")
-PLAIN = "{% for m in messages %}[INST] {{ m.content }} [/INST]<|im_end|>{% endfor %}"
+PLAIN = "{% for m in messages %}{{ m.role }}: {{ m.content }}<|im_end|>\n{% endfor %}"
 
 
 @pytest.mark.parametrize(
@@ -61,12 +63,12 @@ PLAIN = "{% for m in messages %}[INST] {{ m.content }} [/INST]<|im_end|>{% endfo
     [
         (CHATML, []),
         (NOT_BEGUN, [("answer_not_begun", "warning")]),
-        (PLAIN, []),  # where no marker begins an answer, as in Llama 2
+        (PLAIN, []),  # no marker begins an answer
         (
             CHATML.replace("{% if add_generation_prompt %}", "").removesuffix("{% endif %}"),
             [],
         ),  # always begun
-        (NOT_BEGUN.replace("<|im_start|>", "<|start|>"), []),  # no token, which another check reports
+        (NOT_BEGUN.replace("im_start", "start"), [("answer_not_begun", "warning")]),  # no token
     ],
 )
 def test_an_answer_that_is_not_begun(
@@ -74,7 +76,18 @@ def test_an_answer_that_is_not_begun(
 ) -> None:
     findings = list(answer_not_begun(facts_of(with_template(template))))
     assert found(findings) == expected
-    assert all("'\\n<|im_start|>assistant\\n'" in finding.evidence for finding in findings)
+    assert all("start|>assistant\\n'" in finding.evidence for finding in findings)
+
+
+def test_lost_types_do_not_hide_that_an_answer_is_not_begun(facts_of: FactsOf) -> None:
+    """Else the command that restores the types would reveal it, and such a command is not proposed."""
+    keys = with_template(NOT_BEGUN)
+    keys[K.TOKEN_TYPE] = [NORMAL] * len(keys[K.LIST])
+    model = facts_of(keys)
+    assert found(answer_not_begun(model)) == [("answer_not_begun", "warning")]
+    _, proposal = advised(model, findings_of(model))
+    assert proposal is not None
+    assert set(proposal.change.types.values()) == {"CONTROL"}
 
 
 def test_a_system_message_that_becomes_the_users(facts_of: FactsOf) -> None:
