@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -109,3 +110,13 @@ def test_chats_that_are_counted_have_the_forms_that_encode_reads(tmp_path: Path)
     (tmp_path / "b.jsonl").write_text(json.dumps({"prompt": "a", "chosen": "b", "rejected": "c"}))
     with pytest.raises(ValueError, match="line 1: a preference pair, which is two chats"):
         count_files(model, tmp_path / "b.jsonl", chats=True)
+
+
+def test_messages_of_a_table_may_have_a_date(tmp_path: Path) -> None:
+    """As in WildChat; by way of JSON, which has no dates, this ended in a TypeError."""
+    model = write_metadata(tmp_path / "model.gguf", with_template(CHATML))
+    (tmp_path / "plain.json").write_text(json.dumps(MESSAGES))
+    dated = [{**message, "timestamp": datetime(2024, 5, 6)} for message in MESSAGES]
+    pq.write_table(pa.table({"messages": [dated]}), tmp_path / "dated.parquet")
+    plain, found = (count_files(model, tmp_path / name, chats=True) for name in ("plain.json", "dated.parquet"))
+    assert found.tokens == plain.tokens

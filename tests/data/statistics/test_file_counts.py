@@ -5,12 +5,9 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from conftest import GPT2, ROOT
 
@@ -114,14 +111,6 @@ def test_chats_have_the_tokens_of_their_prompts(tok: Tokenizer) -> None:
         ggufbpe.count_files(tok, "chat.json", chats=True)
     with pytest.raises(ValueError, match="tools and chat_template need chats=True"):
         ggufbpe.count_files(tok, "chat.json", chat_template=CHATML)
-
-
-def test_messages_of_a_table_may_have_a_date(tok: Tokenizer) -> None:
-    """As in WildChat; JSON has none, so the way through it ended in a TypeError."""
-    dated = [{**message, "timestamp": datetime(2024, 5, 6)} for message in CHAT["messages"]]
-    pq.write_table(pa.table({"messages": [dated]}), "chats.parquet")
-    found = ggufbpe.count_files(tok, ["chat.json", "chats.parquet"], chats=True, chat_template=CHATML)
-    assert [each.tokens for each in found.files] == [found.files[0].tokens] * 2
 
 
 @pytest.mark.parametrize("are_in_chats", [True, False])
