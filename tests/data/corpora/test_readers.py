@@ -118,5 +118,7 @@ def test_messages_of_a_table_may_have_a_date(tmp_path: Path) -> None:
     (tmp_path / "plain.json").write_text(json.dumps(MESSAGES))
     dated = [{**message, "timestamp": datetime(2024, 5, 6)} for message in MESSAGES]
     pq.write_table(pa.table({"messages": [dated]}), tmp_path / "dated.parquet")
-    plain, found = (count_files(model, tmp_path / name, chats=True) for name in ("plain.json", "dated.parquet"))
+    plain, found = (
+        count_files(model, tmp_path / name, chats=True) for name in ("plain.json", "dated.parquet")
+    )
     assert found.tokens == plain.tokens
