@@ -176,6 +176,13 @@ def test_a_lost_template_is_taken_over(turn: int, tmp_path: Path) -> None:
     assert diff(tmp_path / "fixed.gguf", good).same
 
 
+def test_a_template_that_does_not_begin_the_answer_is_replaced(tmp_path: Path) -> None:
+    bad = chatml(tmp_path / "bad.gguf", CHATML.replace("add_generation_prompt", "false"))
+    good = chatml(tmp_path / "good.gguf")
+    found = diff(bad, good)
+    assert (found.suspect, found.fix) == (0, f"ggufbpe fix {bad} --chat-template {good} -o fixed.gguf")
+
+
 def test_a_lost_template_comes_with_other_changes(tmp_path: Path) -> None:
     bad = chatml(tmp_path / "bad.gguf", "", **{"tokenizer.ggml.add_eos_token": True})
     good = chatml(tmp_path / "good.gguf")
