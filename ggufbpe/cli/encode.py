@@ -224,7 +224,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _written_in(output: str) -> tuple[bool, list[bytes]]:
-    """Whether a folder has finished shards, or the manifest of a corpus without any; and its manifests.
+    """Return whether a folder has finished shards or the manifest of a corpus without any, and its manifests.
 
     Each finished shard changes a manifest.
     """

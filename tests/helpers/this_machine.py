@@ -42,7 +42,7 @@ class ThisMachine:
 
 @pytest.fixture
 def on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`ray` is whatever stands above, and segments are small."""
+    """With `ray`, corpora are encoded by `ThisMachine`, in small segments."""
     on_ray = pytest.importorskip("ggufbpe.data.corpora.ray_machines")
     monkeypatch.setattr(on_ray, "RayMachines", ThisMachine)
     monkeypatch.setattr(on_ray, "connected", lambda address, workers: nullcontext())

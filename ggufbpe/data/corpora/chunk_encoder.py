@@ -227,15 +227,15 @@ class ChunkEncoder:
 
     def _plain(self, texts: list[Any], records: list[int], bad: list[Bad]) -> tuple[list[Any], list[int]]:
         """Arrays of ids one after the other, and the tokens of each document."""
-        options = {"add_special": False, "parse_special": self._options.parse_special}
-        rows = self._tokenizer.encode_batch_to_numpy(texts, **options, threads=1)
+        flags = {"add_special": False, "parse_special": self._options.parse_special}
+        rows = self._tokenizer.encode_batch_to_numpy(texts, **flags, threads=1)
         added = len(self._prefix_ids) + len(self._suffix_ids)
         if self._may_lack_tokens or self._options.max_length is not None:
             kept: list[tuple[Any, Any, int]] = []
             for ids, text, record in zip(rows, texts, records):
                 try:
                     self._require_fitting(len(ids) + added)
-                    kept.append((self._checked(ids, text, **options), text, record))
+                    kept.append((self._checked(ids, text, **flags), text, record))
                 except CorpusError as error:
                     bad.append(Bad(record - 1, str(error)))
             bad.sort()
@@ -285,13 +285,13 @@ class ChunkEncoder:
         if most is not None and length > most:
             raise CorpusError(f"it has {length} tokens, more than the {most} allowed")
 
-    def _checked(self, ids: npt.NDArray[Any], text: bytes, **options: Any) -> npt.NDArray[Any]:
-        """The ids that `text` has with these options. `CorpusError` if a part of it has no token.
+    def _checked(self, ids: npt.NDArray[Any], text: bytes, **flags: Any) -> npt.NDArray[Any]:
+        """The ids that `text` has with these flags. `CorpusError` if a part of it has no token.
 
         Without an unknown token, llama.cpp gives -1 for it, which is no id to be trained on.
         """
         if self._may_lack_tokens and (ids < 0).any():
-            found, places = self._tokenizer.encode_with_offsets(text, **options)
+            found, places = self._tokenizer.encode_with_offsets(text, **flags)
             start, end = places[found.index(NO_TOKEN)]
             part = printable(text[start:end].decode("utf-8", "replace"), 40)
             raise CorpusError(f"no token for {part}, and the model has no unknown token")
@@ -299,12 +299,12 @@ class ChunkEncoder:
 
     def _piece(self, text: bytes, chunk: Chunk) -> Encoded:
         """The ids of a part of a text. `CorpusError` if it lacks a token: what is before it is already written."""
-        options = {
+        flags = {
             "add_special": False,
             "parse_special": self._options.parse_special,
             "continues": not chunk.is_first,
         }
-        ids = self._checked(self._tokenizer.encode_to_numpy(text, **options), text, **options)
+        ids = self._checked(self._tokenizer.encode_to_numpy(text, **flags), text, **flags)
         is_last = chunk.after is not None
         parts = [*(self._prefix_ids if chunk.is_first else []), ids, *(self._suffix_ids if is_last else [])]
         parts = list(map(self._typed, parts))

@@ -17,7 +17,10 @@ WITH_POSITIONS = ("npy", "parquet", "arrow")  # Megatron-LM and nanotron join do
 
 
 class Options(NamedTuple):
-    """What the ids depend on beside the inputs and the tokenizer: the settings in a manifest. Older ones have fewer."""
+    """What the ids depend on beside the inputs and the tokenizer.
+
+    A manifest has them as its settings; one of an older run has fewer.
+    """
 
     text_column: str
     chat_column: str | None = None  # messages, in place of a text

@@ -225,7 +225,7 @@ class LocalFile:
 
 
 class RemoteFolder:
-    """A `LocalFolder` behind a URL. It has no lock."""
+    """A folder behind a URL, with the methods of `LocalFolder`. It has no lock."""
 
     def __init__(self, url: str) -> None:
         self.name = url.rstrip("/")
@@ -287,7 +287,7 @@ class RemoteFolder:
 
 
 class RemoteFile:
-    """A `LocalFile`, sent when it is complete."""
+    """A temporary file with the methods of `LocalFile`, sent to a URL when it is complete."""
 
     def __init__(self, folder: RemoteFolder, name: str) -> None:
         self._folder, self._name = folder, name

@@ -347,7 +347,7 @@ class FileCounter:
 
 
 def _parsed(data: bytes) -> Any:
-    """The value of JSON; `ValueError`."""
+    """Return the value of a JSON text; `ValueError` if it is none."""
     from ...chat.request.json_text import parsed_file
 
     try:
