@@ -1,7 +1,6 @@
 #include "bpe/bpe_model.h"
 
 #include <algorithm>
-#include <cstring>
 #include <stdexcept>
 #include <utility>
 
@@ -226,12 +225,16 @@ int32_t *BPEModel::encode_words(const unsigned char *text, size_t readable, Scra
     const Merger &merger = this->merger(poll);
     const uint32_t *starts = scratch.split.starts.data();
     const size_t words = scratch.split.word_count;
-    if (scratch.found.size() < FLUSH + Words::GROUP) scratch.found.resize(FLUSH + Words::GROUP);
-    WordTable::Found *found = scratch.found.data();
-    size_t kept = 0;  // words in `found` that wait for a missing one
     Spans *const spans = ids.spans();
+    // Ids of known words are written at once, and those of missing words put between them later. If ids are counted or have
+    // spans, words wait in `found` instead, from the first missing one on.
+    const bool at_once = !spans && !ids.only_counts();
+    if (!at_once && scratch.found.size() < FLUSH + Words::GROUP) scratch.found.resize(FLUSH + Words::GROUP);
+    WordTable::Found *found = scratch.found.data();
     if (spans && scratch.found_words.size() < scratch.found.size()) scratch.found_words.resize(scratch.found.size());
     scratch.missing.clear();
+    int32_t *const begin = to;
+    size_t kept = 0;  // words that wait
     const auto write_found = [&] {
         if (ids.only_counts()) {
             size_t count = 0;
@@ -241,17 +244,21 @@ int32_t *BPEModel::encode_words(const unsigned char *text, size_t readable, Scra
             for (size_t i = 0; i < kept; ++i) {
                 const int32_t *const first = to;
                 to = found[i].copy_ids(to);
-                if (spans) {
-                    const auto count = static_cast<size_t>(to - first);
-                    merger.append_spans(scratch.found_words[i], first, count, scratch.merge, *spans, poll);
-                }
+                const auto count = static_cast<size_t>(to - first);
+                merger.append_spans(scratch.found_words[i], first, count, scratch.merge, *spans, poll);
             }
         }
         kept = 0;
     };
     const auto flush = [&] {
         encode_missing(scratch, poll);
-        write_found();
+        if (at_once) {
+            to = insert_missing(scratch, begin, to);
+            kept = 0;
+        } else {
+            for (const Missing &missing : scratch.missing) found[missing.place] = scratch.new_founds[missing.same_as];
+            write_found();
+        }
         scratch.missing.clear();
         scratch.long_ids.clear();
     };
@@ -262,7 +269,7 @@ int32_t *BPEModel::encode_words(const unsigned char *text, size_t readable, Scra
             return {text + starts[from + i], starts[from + i + 1] - starts[from + i]};
         };
         for (size_t next = 0; next < group.size();) {
-            if (!kept && !spans && !ids.only_counts()) {
+            if (at_once) {
                 next = group.write_known(next, true, to);
                 WordTable::Found further;
                 if (next < group.size() && group.find_further(next, word_at(next).data, further)) {
@@ -285,7 +292,7 @@ int32_t *BPEModel::encode_words(const unsigned char *text, size_t readable, Scra
                 to = encode_very_long(word.data, word.size, scratch, to, ids, poll);
                 continue;
             }
-            scratch.missing.push_back({word, key, kept});
+            scratch.missing.push_back({word, key, at_once ? static_cast<size_t>(to - begin) : kept});
             if (spans) scratch.found_words[kept] = word;
             ++kept;
         }

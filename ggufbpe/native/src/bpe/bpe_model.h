@@ -80,6 +80,7 @@ private:
     int32_t *encode_very_long(const unsigned char *word, size_t size, Scratch &scratch, int32_t *to, Sink &ids,
                               const Poll &poll) const;
     void encode_missing(Scratch &scratch, const Poll &poll) const;
+    static int32_t *insert_missing(const Scratch &scratch, int32_t *begin, int32_t *end);
     static void find_different(Scratch &scratch);
     void find_in_former(Scratch &scratch) const;
     WordTable::Found cache_or_rotate(const Merger::Word &word, const WordKey &key, const int32_t *ids, size_t count, Scratch &scratch,

@@ -17,7 +17,7 @@ namespace ggufbpe {
 struct BPEModel::Missing {
     Merger::Word word;
     WordKey key;
-    size_t place;        // where it was looked up
+    size_t place;        // how many of the ids written so far stand before its own; or its place among the words that wait
     size_t same_as = 0;  // which of the distinct ones it is
 };
 

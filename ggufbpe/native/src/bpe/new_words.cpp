@@ -85,7 +85,23 @@ void BPEModel::encode_missing(Scratch &scratch, const Poll &poll) const {
         }
     }
     scratch.writer.count_kept();
-    for (const Missing &missing : scratch.missing) scratch.found[missing.place] = scratch.new_founds[missing.same_as];
+}
+
+// Puts the ids of missing words, which were just encoded, between those written from `begin` to `end`: from the last to the first,
+// since all move up. Returns where the ids end.
+int32_t *BPEModel::insert_missing(const Scratch &scratch, int32_t *begin, int32_t *end) {
+    int32_t *to = end;
+    for (const Missing &missing : scratch.missing) to += scratch.new_founds[missing.same_as].count();
+    int32_t *const all = to;
+    for (auto missing = scratch.missing.rbegin(); missing != scratch.missing.rend(); ++missing) {
+        to = std::move_backward(begin + missing->place, end, to);
+        end = begin + missing->place;
+        const WordTable::Found &found = scratch.new_founds[missing->same_as];
+        int32_t few[4];
+        const int32_t *const ids = found.ids(few);
+        to = std::copy_backward(ids, ids + found.count(), to);
+    }
+    return all;
 }
 
 // Replaces a full table. False while another thread is about to replace it: then new words are not kept.
