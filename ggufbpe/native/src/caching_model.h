@@ -127,21 +127,19 @@ void CachingModel::encode_words(const unsigned char *end, const Words &words, Sc
     fetch(words, end, scratch, group);
     uint64_t misses = 0;
     size_t counted = 0;
-    int32_t few[4];
-    int32_t *to = ids.room(4 * words.count);
-    const bool has_spans = ids.spans();
+    int32_t few[4], unwanted[4 * Words::MOST];  // ids of known words that are only counted
+    const bool has_spans = ids.spans(), only_counts = ids.only_counts();
+    int32_t *to = only_counts ? unwanted : ids.room(4 * words.count);
     for (size_t i = 0; i < words.count; ++i) {
-        if (to && !has_spans) i = group.write_known(i, false, to);
+        if (!has_spans) i = group.write_known(i, false, to);
         if (i == words.count) break;
         const unsigned char *const word = words.starts[i];
         const size_t size = words.sizes[i];
         WordTable::Found found;
-        if (group.find_quickly(i, found)) {
-            const size_t count = found.count();
-            found.write_ids(to ? to : few);
-            if (has_spans) append_spans(word, size, to, count);
-            if (to) to += count;
-            counted += count;
+        if (has_spans && group.find_quickly(i, found)) {
+            found.write_ids(to);
+            append_spans(word, size, to, found.count());
+            to += found.count();
             continue;
         }
         const bool may_be_known = size <= WordTable::LONGEST, is_known = may_be_known && group.find_further(i, word, found);
@@ -152,15 +150,16 @@ void CachingModel::encode_words(const unsigned char *end, const Words &words, Sc
         const int32_t *const word_ids = is_known ? found.ids(few) : scratch.word_ids.data();
         const size_t count = is_known ? found.count() : scratch.word_ids.size();
         if (!is_known && may_be_known) cache_or_rotate(words, i, end, word_ids, count, scratch, group);
-        counted += count;
-        if (to) {
+        if (only_counts) {
+            counted += count;
+        } else {
             ids.advance(to);
             to = std::copy(word_ids, word_ids + count, ids.room(count + 4 * (words.count - i)));
         }
         if (has_spans) append_spans(word, size, word_ids, count);
     }
-    if (ids.only_counts()) {
-        ids.add(counted);
+    if (only_counts) {
+        ids.add(counted + static_cast<size_t>(to - unwanted));
     } else {
         ids.advance(to);
     }
