@@ -293,8 +293,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     not make that folder. RAY_TMPDIR moves both, so the tests need no trace of an earlier Ray and leave none.
     """
     with pytest.MonkeyPatch.context() as patch, short_temporary_folder() as folder:
-        settings = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
-        for name, value in {**settings, "RAY_TMPDIR": folder}.items():
+        settings = {
+            "RAY_AUTH_MODE": "disabled",
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_DEDUP_LOGS": "0",
+            "RAY_TMPDIR": folder,
+            "RAY_worker_niceness": "0",  # with Ray's 15, tasks wait for minutes on a busy machine
+        }
+        for name, value in settings.items():
             patch.setenv(name, value)
         ray = pytest.importorskip("ray")
         from ray.cluster_utils import Cluster
