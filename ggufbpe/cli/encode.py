@@ -163,8 +163,7 @@ def _add_row_flags(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if "-" in arguments.corpus:
         raise UsageError(
-            "standard input cannot be encoded, since shards are resumed and checked with their inputs; write the text "
-            "to a file"
+            "standard input cannot be encoded, since shards are checked with their inputs; write the text to a file"
         )
     require_path(arguments.output)
     require_no_models(arguments.corpus, "encode", arguments)

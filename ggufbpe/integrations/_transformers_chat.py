@@ -55,9 +55,7 @@ class ChatPrompts:
         `sanitize_control_tokens`, and for a mask of a prompt whose parts cannot be told apart.
         """
         if sanitize_control_tokens:
-            raise ValueError(
-                "sanitize_control_tokens is not supported: these are the ids that llama-server uses"
-            )
+            raise ValueError("sanitize_control_tokens is not supported: these are llama-server's ids")
         if return_assistant_tokens_mask and not (return_dict and tokenize):
             raise ValueError("return_assistant_tokens_mask=True requires return_dict=True and tokenize=True")
         conversation = list(conversation)

@@ -128,23 +128,15 @@ def encode_corpus(
     tokenizer = tokenizer_of(model)
     folder = folder_at(os.fspath(output))
     options = Options(
-        text_column=text_column,
-        chat_column=chat_column,
-        bos=bos,
-        eos=eos,
-        parse_special=parse_special,
-        chat_template=resolved(chat_template),
-        chats=chats or None,
-        preference=preference,
-        mask=mask_parts(mask),
-        max_length=max_length,
-        by_line=by_line,
-        pack=pack,
-        shard_size=shard_size,
-        mask_form=mask_form,
-        position_ids=position_ids or None,
-        padding=padding_id(tokenizer) if whole else None,
-    ).checked_for(format)
+        text_column, chat_column, bos=bos, eos=eos, parse_special=parse_special, by_line=by_line
+    )
+    options = options._replace(
+        chats=chats or None, chat_template=resolved(chat_template), preference=preference
+    )
+    options = options._replace(mask=mask_parts(mask), mask_form=mask_form, max_length=max_length, pack=pack)
+    padding = padding_id(tokenizer) if whole else None
+    options = options._replace(shard_size=shard_size, position_ids=position_ids or None, padding=padding)
+    options = options.checked_for(format)
     job = _Job(tokenizer, folder, format, options, report if on_error == "skip" else _fatal)
     job.look_at([corpus] if isinstance(corpus, (str, os.PathLike)) else corpus)
     folder.prepare()

@@ -128,9 +128,9 @@ class LocalFolder:
         """Write a file, completely or not at all."""
         files.write_files({self.path(name): data}, follow=False)
 
-    def create(self, name: str) -> LocalFile:
+    def create(self, name: str) -> LocalOutput:
         """A file to be written in parts."""
-        return LocalFile(self, name, self._attempt)
+        return LocalOutput(self, name, self._attempt)
 
     def open(self, name: str) -> IO[bytes]:
         """A file to be read, from any offset."""
@@ -198,7 +198,7 @@ def _nothing() -> None:
     """Do nothing."""
 
 
-class LocalFile:
+class LocalOutput:
     """A file that is being written."""
 
     def __init__(self, folder: LocalFolder, name: str, attempt: str) -> None:
@@ -255,8 +255,8 @@ class RemoteFolder:
         """Send a file of this machine."""
         self._system.put_file(path, self._at(name))
 
-    def create(self, name: str) -> RemoteFile:
-        return RemoteFile(self, name)
+    def create(self, name: str) -> RemoteOutput:
+        return RemoteOutput(self, name)
 
     def open(self, name: str) -> IO[bytes]:
         file: IO[bytes] = self._system.open(self._at(name), "rb")
@@ -286,8 +286,8 @@ class RemoteFolder:
             self._system.rm(self._at(SEGMENTS), recursive=True)
 
 
-class RemoteFile:
-    """A temporary file with the methods of `LocalFile`, sent to a URL when it is complete."""
+class RemoteOutput:
+    """A temporary file with the methods of `LocalOutput`, sent to a URL when it is complete."""
 
     def __init__(self, folder: RemoteFolder, name: str) -> None:
         self._folder, self._name = folder, name

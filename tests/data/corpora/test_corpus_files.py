@@ -16,7 +16,7 @@ from corpus_cases import files_in, tok
 from ggufbpe import Tokenizer, encode_corpus
 from ggufbpe.data.corpora.corpus_files import files_of
 from ggufbpe.data.corpora.records import CorpusError, raised
-from ggufbpe.data.corpora.storage import LocalFile, LocalFolder
+from ggufbpe.data.corpora.storage import LocalFolder, LocalOutput
 
 __all__ = ["run", "tok"]  # fixtures
 
@@ -40,7 +40,7 @@ def stopped(folder: Path, tok: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> Pa
     (folder / "a.jsonl").write_text(LINE * 9)
     real = LocalFolder.create
 
-    def create(self: LocalFolder, name: str) -> LocalFile:
+    def create(self: LocalFolder, name: str) -> LocalOutput:
         if name.startswith("part-00001"):
             raise OSError(errno.ENOSPC, "No space left on device", name)
         return real(self, name)
