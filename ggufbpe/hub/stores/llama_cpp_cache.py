@@ -49,7 +49,8 @@ def _find(reference: Reference) -> StoredModel | None:
 
 def _find_named(wanted: LlamaCppName) -> StoredModel | None:
     """The file with that name, or the one downloaded from that repository, in either layout."""
-    file = same_name(wanted.name, _files()) or same_name(f"{wanted.name}.gguf", _files())
+    files = _files()
+    file = same_name(wanted.name, files) or same_name(f"{wanted.name}.gguf", files)
     if file:
         return _model(file)
     repository, _, quant = wanted.name.partition(":")
