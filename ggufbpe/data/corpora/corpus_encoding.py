@@ -127,16 +127,12 @@ def encode_corpus(
     integer("shard_size", shard_size, least=1)
     tokenizer = tokenizer_of(model)
     folder = folder_at(os.fspath(output))
-    options = Options(
-        text_column, chat_column, bos=bos, eos=eos, parse_special=parse_special, by_line=by_line
-    )
-    options = options._replace(
-        chats=chats or None, chat_template=resolved(chat_template), preference=preference
-    )
-    options = options._replace(mask=mask_parts(mask), mask_form=mask_form, max_length=max_length, pack=pack)
+    options = Options(text_column, chat_column, bos=bos, eos=eos, parse_special=parse_special)
+    options = options._replace(chats=chats or None, preference=preference, mask=mask_parts(mask))
+    options = options._replace(chat_template=resolved(chat_template), mask_form=mask_form, by_line=by_line)
     padding = padding_id(tokenizer) if whole else None
-    options = options._replace(shard_size=shard_size, position_ids=position_ids or None, padding=padding)
-    options = options.checked_for(format)
+    options = options._replace(max_length=max_length, pack=pack, shard_size=shard_size, padding=padding)
+    options = options._replace(position_ids=position_ids or None).checked_for(format)
     job = _Job(tokenizer, folder, format, options, report if on_error == "skip" else _fatal)
     job.look_at([corpus] if isinstance(corpus, (str, os.PathLike)) else corpus)
     folder.prepare()
