@@ -78,6 +78,15 @@ class Parser(argparse.ArgumentParser):
         """Add a flag without a value: True if it is given."""
         self.add_argument(*flags, action="store_true", help=help)
 
+    def add_number(self, *flags: str, **options: Any) -> None:
+        """Add a flag whose value is a whole number."""
+        settings: dict[str, Any] = {"type": int, "metavar": "N", **options}
+        self.add_argument(*flags, **settings)
+
+    def add_repeated(self, *flags: str, **options: Any) -> None:
+        """Add a flag that may be given several times: a list of its values."""
+        self.add_argument(*flags, action="append", default=[], **options)
+
     def add_model_flag(self, *flags: str, **options: Any) -> None:
         """Add a flag that all commands have which open a model; --help-model shows it."""
         if not self._of_models:
@@ -238,14 +247,7 @@ def add_model(parser: Parser) -> None:
 
 def add_models(parser: Parser, more: str) -> None:
     """Add the option -m for a command that accepts several models."""
-    parser.add_argument(
-        "-m",
-        "--model",
-        action="append",
-        default=[],
-        metavar="MODEL",
-        help=f"{_A_MODEL} ({_DEFAULT_MODEL}); {more}",
-    )
+    parser.add_repeated("-m", "--model", metavar="MODEL", help=f"{_A_MODEL} ({_DEFAULT_MODEL}); {more}")
     add_names(parser, "append")
     add_override_kv(parser)
 

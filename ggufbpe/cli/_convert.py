@@ -26,9 +26,7 @@ def add_check(parser: Parser) -> None:
     """The flags of the comparison with the library whose format it is."""
     parser.add_switch("--no-check", help="do not compare ids with the library's")
     parser.add_switch("--json", help="print one object: path, verdict, findings, agreement …")
-    parser.add_argument(
-        "--sample", action="append", default=[], metavar="PATH", help="compare on the lines of a file, too"
-    )
+    parser.add_repeated("--sample", metavar="PATH", help="compare on the lines of a file, too")
 
 
 def agreement_lines(found: Agreement | str | None) -> Iterator[str]:

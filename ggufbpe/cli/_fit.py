@@ -25,27 +25,25 @@ _POLICY = (*_ROLES, *_NUMBERS, "side", "marker", "note")
 def add_fit_flags(parser: Parser) -> None:
     """The flags for a chat that must fit, and for what may be left out or cut."""
     add = parser.add_argument
-    add(
+    parser.add_number(
         "--fit",
-        type=int,
-        metavar="N",
         help="leave out the fewest of the oldest turns such that the prompt has at most N tokens; the messages of the "
         "system and the last turn stay, unless the flags below say otherwise",
     )
-    add("--answer", type=int, metavar="N", help="with --fit: of these tokens, leave N for the answer")
+    parser.add_number("--answer", help="with --fit: of these tokens, leave N for the answer")
     add(
         "--keep-roles",
         metavar="ROLES",
         help="with --fit: roles whose messages always stay, with commas (default: system,developer)",
     )
-    add("--keep-first", type=int, metavar="N", help="with --fit: the first N turns stay (default: 0)")
-    add("--keep-last", type=int, metavar="N", help="with --fit: the last N turns stay (default: 1)")
+    parser.add_number("--keep-first", help="with --fit: the first N turns stay (default: 0)")
+    parser.add_number("--keep-last", help="with --fit: the last N turns stay (default: 1)")
     add(
         "--shorten",
         metavar="ROLES",
         help="with --fit: before any turn is left out, cut long contents of these roles, such as tool",
     )
-    add("--shorten-to", type=int, metavar="N", help="with --shorten: cut to N tokens (default: 256)")
+    parser.add_number("--shorten-to", help="with --shorten: cut to N tokens (default: 256)")
     add(
         "--side",
         choices=("right", "left", "middle"),

@@ -30,12 +30,8 @@ def add_arguments(parser: Parser) -> None:
     )
     add_names(parser, "append")
     add_override_kv(parser)
-    parser.add_argument(
-        "--sample",
-        type=int,
-        default=100,
-        metavar="N",
-        help="documents to encode again, from each of up to 8 shards (default: 100)",
+    parser.add_number(
+        "--sample", default=100, help="documents to encode again, from each of up to 8 shards (default: 100)"
     )
     parser.add_switch("--json", help="print one object: verdict, findings, sampled …")
 

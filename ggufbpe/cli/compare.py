@@ -47,9 +47,7 @@ def add_arguments(parser: Parser) -> None:
         metavar="MODEL",
         help="two or more .gguf files, models' names, a tokenizer.json, or a .json of `ggufbpe train`",
     )
-    parser.add_argument(
-        "-m", "--model", action="append", default=[], metavar="MODEL", help="one more of them"
-    )
+    parser.add_repeated("-m", "--model", metavar="MODEL", help="one more of them")
     add_names(parser, "append")
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
     add_sources(parser, "the text")

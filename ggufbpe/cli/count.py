@@ -105,12 +105,8 @@ def add_arguments(parser: Parser) -> None:
         choices=_SORTED_BY,
         help="sort the rows by name, or the largest first (default: as they come)",
     )
-    parser.add_argument(
-        "--top", type=int, metavar="N", help="show only the first N, sorted by tokens unless --sort is given"
-    )
-    parser.add_argument(
-        "--limit", type=int, metavar="N", help="exit with code 1 if there are more than N tokens in all"
-    )
+    parser.add_number("--top", help="show only the first N, sorted by tokens unless --sort is given")
+    parser.add_number("--limit", help="exit with code 1 if there are more than N tokens in all")
     parser.add_switch(
         "-q", "--quiet", help="print only the number of tokens in all, and no notes and warnings"
     )

@@ -37,13 +37,9 @@ def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     parser.add_argument("output", metavar="OUT", help="the folder of the shards")
     add_model(parser)
-    parser.add_argument(
-        "--document", type=int, metavar="N", help="print the whole text of this document; the first is 0"
-    )
-    parser.add_argument(
-        "--start", type=int, default=0, metavar="N", help="the first document to show (default: 0)"
-    )
-    parser.add_argument("-n", "--count", type=int, metavar="N", help="how many to show (default: 10)")
+    parser.add_number("--document", help="print the whole text of this document; the first is 0")
+    parser.add_number("--start", default=0, help="the first document to show (default: 0)")
+    parser.add_number("-n", "--count", help="how many to show (default: 10)")
     parser.add_switch("--ids", help="show ids instead of text")
     parser.add_switch("--special", help="show control tokens, too")
     parser.add_switch("--mask", help="show which parts the assistant wrote, and control tokens")

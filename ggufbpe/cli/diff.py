@@ -63,19 +63,10 @@ _WIDTH = 100
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     parser.add_argument("models", nargs="*", metavar="MODEL", help="two .gguf files, or names of models")
-    parser.add_argument("-m", "--model", action="append", default=[], metavar="MODEL", help="one of them")
+    parser.add_repeated("-m", "--model", metavar="MODEL", help="one of them")
     add_names(parser, "append")
-    parser.add_argument(
-        "-p", "--prompt", action="append", default=[], metavar="TEXT", help="a text to encode"
-    )
-    parser.add_argument(
-        "-f",
-        "--file",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="encode the text in a file; - is standard input",
-    )
+    parser.add_repeated("-p", "--prompt", metavar="TEXT", help="a text to encode")
+    parser.add_repeated("-f", "--file", metavar="PATH", help="encode the text in a file; - is standard input")
     parser.add_switch("--stdin", help="a text from standard input")
     add_override_kv(parser)
     parser.add_switch("--draft", help="whether the second model may draft for the first")

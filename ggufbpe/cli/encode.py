@@ -72,7 +72,7 @@ def add_arguments(parser: Parser) -> None:
     )
     _add_chat_flags(parser)
     _add_row_flags(parser)
-    add("--workers", type=int, metavar="N", help="encoding threads (default: one per processor)")
+    parser.add_number("--workers", help="encoding threads (default: one per processor)")
     add(
         "--ray",
         metavar="ADDRESS",
@@ -131,17 +131,12 @@ def _add_row_flags(parser: Parser) -> None:
     parser.add_switch("--bos", help="put BOS before each document")
     add("--no-eos", dest="eos", action="store_false", help="put no EOS behind each document")
     parser.add_switch("--parse-special", help="encode special tokens written out in a text as these tokens")
-    add(
+    parser.add_number(
         "--max-length",
-        type=int,
-        metavar="N",
         help="take a document of more than N tokens for a bad record (--on-error skip leaves it out)",
     )
-    add(
-        "--pack",
-        type=int,
-        metavar="LENGTH",
-        help="join all documents and cut the ids into rows of this length",
+    parser.add_number(
+        "--pack", metavar="LENGTH", help="join all documents and cut the ids into rows of this length"
     )
     parser.add_switch(
         "--whole",

@@ -75,44 +75,30 @@ examples:
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     add_model_first(parser)
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="set a key; may be repeated"
-    )
+    parser.add_repeated("--set", metavar="KEY=VALUE", help="set a key; may be repeated")
     add_override_kv(parser, "the same as --set, in llama.cpp's syntax")
-    parser.add_argument("--remove", action="append", default=[], metavar="KEY", help="remove a key")
-    parser.add_argument(
+    parser.add_repeated("--remove", metavar="KEY", help="remove a key")
+    parser.add_repeated(
         "--set-token-type",
-        action="append",
-        default=[],
         metavar="TOKEN=TYPE",
         help="set the type of a token, given by its id or text, or of the tokens ID..ID: "
         + ", ".join(TokenType.__members__),
     )
-    parser.add_argument(
+    parser.add_repeated(
         "--add-token",
-        action="append",
-        default=[],
         metavar="TEXT[=TYPE]",
         help="add a token behind the last one, of type USER_DEFINED unless given; not in a model with tensors",
     )
-    parser.add_argument(
+    parser.add_repeated(
         "--remove-token",
-        action="append",
-        default=[],
         metavar="TOKEN",
         help="remove a token, given by its id or text, and move the ids behind it; not in a model with tensors",
     )
-    parser.add_argument(
-        "--rename-token",
-        action="append",
-        default=[],
-        metavar="TOKEN=TEXT",
-        help="give a token, such as a reserved one, another text",
+    parser.add_repeated(
+        "--rename-token", metavar="TOKEN=TEXT", help="give a token, such as a reserved one, another text"
     )
-    parser.add_argument(
+    parser.add_repeated(
         "--chat-template",
-        action="append",
-        default=[],
         metavar="[NAME=]FILE",
         help="set the chat template, or the one called NAME (tool_use), to that in FILE: a template, a folder with "
         "tokenizer_config.json, or another model, also by its name (hf:OWNER/REPO); - is standard input, known:NAME a "

@@ -65,30 +65,24 @@ def add_arguments(parser: Parser) -> None:
 def _add_access(parser: Parser) -> None:
     """Where to listen, and who has access."""
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)")
-    parser.add_argument(
-        "--port", type=int, default=8080, help="the port (default: 8080); 0 chooses a free one"
+    parser.add_number(
+        "--port", default=8080, metavar="PORT", help="the port (default: 8080); 0 chooses a free one"
     )
     keys = "comma-separated keys; a request must have one as Authorization: Bearer KEY or X-Api-Key: KEY"
-    parser.add_argument("--api-key", action="append", default=[], metavar="KEYS", help=keys)
-    parser.add_argument(
+    parser.add_repeated("--api-key", metavar="KEYS", help=keys)
+    parser.add_repeated(
         "--api-key-file",
-        action="append",
-        default=[],
         metavar="FILE",
         help="a file of keys, one per line; lines that begin with # are comments",
     )
-    parser.add_argument(
+    parser.add_repeated(
         "--allowed-host",
-        action="append",
-        default=[],
         type=_host_name,
         metavar="NAME",
         help="another name of this server, such as tokens.example.org; it is valid with every port",
     )
-    parser.add_argument(
+    parser.add_repeated(
         "--allowed-origin",
-        action="append",
-        default=[],
         type=_origin,
         metavar="ORIGIN",
         help="an origin whose pages may send requests, such as https://example.org; '*' allows every page",
@@ -97,48 +91,37 @@ def _add_access(parser: Parser) -> None:
 
 def _add_limits(parser: Parser) -> None:
     """Limits on size, concurrency and time."""
-    parser.add_argument(
-        "--threads",
-        type=_positive,
-        default=None,
-        metavar="N",
-        help="threads (default: the number of processors)",
-    )
-    parser.add_argument(
-        "--workers", type=_positive, default=1, metavar="N", help="worker processes (default: 1)"
-    )
-    parser.add_argument(
-        "--models-max", type=_positive, default=8, metavar="N", help="models kept open (default: 8)"
-    )
-    parser.add_argument(
+    parser.add_number("--threads", type=_positive, help="threads (default: the number of processors)")
+    parser.add_number("--workers", type=_positive, default=1, help="worker processes (default: 1)")
+    parser.add_number("--models-max", type=_positive, default=8, help="models kept open (default: 8)")
+    parser.add_number(
         "--max-body",
         type=_positive,
         default=16,
         metavar="MB",
         help="the largest request in megabytes (default: 16)",
     )
-    parser.add_argument(
+    parser.add_number(
         "--max-waiting",
         type=_positive,
         default=256,
-        metavar="N",
         help="requests that may wait for a thread (default: 256); further ones get 429",
     )
-    parser.add_argument(
+    parser.add_number(
         "--timeout",
         type=_positive,
         default=60,
         metavar="SECONDS",
         help="the time for an answer (default: 60), after which it is 503",
     )
-    parser.add_argument(
+    parser.add_number(
         "--template-timeout",
         type=_positive,
         default=5,
         metavar="SECONDS",
         help="the processor time for the chat templates of a request (default: 5), after which it gets 400",
     )
-    parser.add_argument(
+    parser.add_number(
         "--read-timeout",
         type=_positive,
         default=20,

@@ -61,7 +61,7 @@ def add_arguments(parser: Parser) -> None:
         metavar="CORPUS",
         help="files, directories and URLs for fsspec; - is standard input",
     )
-    add("--vocab-size", type=int, required=True, metavar="N", help="number of tokens, not counting --unk")
+    parser.add_number("--vocab-size", required=True, help="number of tokens, not counting --unk")
     add("-o", "--output", metavar="PATH", help="the file to write: .gguf, .json, or .txt for only the merges")
     parser.add_switch("--force", help="write over an existing file")
     parser.add_switch(
@@ -78,32 +78,19 @@ def add_arguments(parser: Parser) -> None:
         default=TIES[0],
         help="the first of equally frequent pairs (default: lowest-ids)",
     )
-    add(
-        "--special", action="append", default=[], metavar="TOKEN", help="add a control token; may be repeated"
-    )
-    add(
-        "--user-defined",
-        action="append",
-        default=[],
-        metavar="TOKEN",
-        help="add a token that is always shown",
-    )
+    parser.add_repeated("--special", metavar="TOKEN", help="add a control token; may be repeated")
+    parser.add_repeated("--user-defined", metavar="TOKEN", help="add a token that is always shown")
     add("--bos", metavar="TOKEN", help="add this control token, put before each text (default: none)")
     add(
         "--eos",
         metavar="TOKEN",
         help="add this control token, the end of a text (default: the first --special)",
     )
-    add("--min-frequency", type=int, default=1, metavar="N", help="join no rarer pair (default: 1)")
-    add("--max-token-length", type=int, metavar="N", help="make no token of more units, bytes or characters")
+    parser.add_number("--min-frequency", default=1, help="join no rarer pair (default: 1)")
+    parser.add_number("--max-token-length", help="make no token of more units, bytes or characters")
     add("--seed-vocab", metavar="PATH", help="a .gguf whose tokens and merges come first")
     add_override_kv(parser)
-    add(
-        "--threads",
-        type=int,
-        metavar="N",
-        help="count words on N threads (default: all); the result is the same",
-    )
+    parser.add_number("--threads", help="count words on N threads (default: all); the result is the same")
     add_color(parser, "colour of --trace")
     add("--ray", metavar="ADDRESS", help="count words on a Ray cluster: its address, auto, or local")
     _add_reading(parser.add_argument_group("reading").add_argument)

@@ -96,10 +96,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("paths", nargs="*", metavar="PATH", help="files and directories")
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="compare a text")
     add_stdin(parser, "compare")
-    parser.add_argument(
+    parser.add_repeated(
         "--chat",
-        action="append",
-        default=[],
         metavar="FILE",
         help="compare the chat in a .json file, or those in a .jsonl file, one per line",
     )
@@ -111,7 +109,7 @@ def add_arguments(parser: Parser) -> None:
         help='read all files as JSON lines with the text in this field (default: "text")',
     )
     add_no_ignore(parser)
-    parser.add_argument("--fuzz", metavar="N", type=int, help="compare N random texts")
+    parser.add_number("--fuzz", help="compare N random texts")
     parser.add_argument("--seed", metavar="S", default="1", help="the seed of the random texts (default: 1)")
     parser.add_switch("-e", "--escape", help="process escape sequences in texts")
     add_special_flags(parser)
