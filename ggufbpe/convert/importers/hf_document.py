@@ -6,7 +6,7 @@ The tokens of each algorithm are read in its own module (import_bpe.py, import_s
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..._util.errors import printable
@@ -15,9 +15,19 @@ from ..._util.wording import listed
 from ...gguf.constants import TokenizerKey, TokenType
 from ...models import tokenizer_model
 from ...models.charsmap import describe_truncation
-from ...models.special_ids import MODERN_BERT, PHI_3, STRIPPING_ARCHITECTURES, STRIPS_MASK
+from ...models.special_ids import (
+    MODERN_BERT,
+    PHI_3,
+    STRIPPING_ARCHITECTURES,
+    STRIPS_MASK,
+    UnfinishedVocabulary,
+    end_of_generation,
+    find_special_tokens,
+)
+from ...models.token_table import ATTRIBUTE_OF_TYPE
+from ...models.vocabulary import CONTROL, SPECIAL_TYPES, UNKNOWN
 from ..exporters.boundary_markers import AT_BORDERS, BORDER, WHITE_SPACE_SPLIT, white_space
-from ..exporters.hf_config import CONFIG_TOKENS, LARGEST_FLOAT, HFConfig
+from ..exporters.hf_config import CONFIG_TOKENS, LARGEST_FLOAT, SPECIAL_ID_KEYS, HFConfig
 from ..exporters.hf_parts import sequence
 from ..imported import NotImportableError, refuse_repeated
 from ..incompatibilities import Incompatibility
@@ -29,6 +39,23 @@ _FLAGS = (  # of added tokens: what one token does, what several do, and what ll
     ("lstrip", "takes the white space before it", "take the white space before them", _BY_NAME),
     ("rstrip", "takes the white space after it", "take the white space after them", _BY_NAME),
     ("single_word", "is found only as a whole word", "are found only as whole words", "never asks for"),
+)
+_BY_TEXT = (  # what llama.cpp makes of added tokens by their texts: one token, and several
+    (
+        "made_control",
+        "becomes a control token in llama.cpp, by its text, and is not found in plain text",
+        "become control tokens in llama.cpp, by their texts, and are not found in plain text",
+    ),
+    (
+        "always_shown",
+        "becomes a user-defined token in llama.cpp, by its text, and is found in plain text, too",
+        "become user-defined tokens in llama.cpp, by their texts, and are found in plain text, too",
+    ),
+    (
+        "not_found",
+        "becomes a normal token in llama.cpp, by its text, and is not looked for in texts",
+        "become normal tokens in llama.cpp, by their texts, and are not looked for in texts",
+    ),
 )
 
 
@@ -175,6 +202,32 @@ def added_token_limits(read: HFDocument, pre: str, architecture: str, name: str)
             f"{_named(normalized, 'is', 'are')} found in the normalized text, which llama.cpp does not have",
             len(normalized),
         )
+
+
+def types_by_text(read: HFDocument, metadata: Mapping[str, Any]) -> Iterator[Incompatibility]:
+    """Added tokens that llama.cpp treats otherwise in plain text than the file says, because of their texts.
+
+    `metadata` is that of the import: the tokens, their types, and the special ids.
+    """
+    tokens = metadata[TokenizerKey.LIST]
+    attributes = [ATTRIBUTE_OF_TYPE.get(kind, 0) for kind in metadata[TokenizerKey.TOKEN_TYPE]]
+    ids = {name: metadata.get(key) for name, key in SPECIAL_ID_KEYS.items()}
+    by_text = dict(zip(tokens, range(len(tokens))))
+    ignored: list[object] = []  # warnings and corrections, of which loading the import tells
+    draft = UnfinishedVocabulary("", ignored.append, ignored.append, tokens, by_text, attributes, ids)
+    find_special_tokens(draft)
+    end_of_generation(draft)
+    texts: dict[str, list[str]] = {name: [] for name, *_ in _BY_TEXT}
+    for token in read.added:
+        kind, is_special = attributes[token["id"]], bool(token.get("special"))
+        is_hidden = bool(kind & (CONTROL | UNKNOWN))
+        if not kind & SPECIAL_TYPES:
+            texts["not_found"].append(token["content"])
+        elif is_hidden is not is_special:
+            texts["made_control" if is_hidden else "always_shown"].append(token["content"])
+    for name, one, many in _BY_TEXT:
+        if texts[name]:
+            yield Incompatibility(name, _named(texts[name], one, many), len(texts[name]))
 
 
 def _named(texts: list[str], one: str, many: str) -> str:

@@ -23,7 +23,7 @@ from ..exporters.hf_config import CONFIG_TOKENS, GGUF_SECTION, HFConfig
 from ..imported import Imported, NotImportableError, as_refusals, pack, read_json, require_utf8
 from ..incompatibilities import Incompatibility
 from ..word_pieces import as_token
-from .hf_document import HFDocument, added_token_limits
+from .hf_document import HFDocument, added_token_limits, types_by_text
 from .import_bpe import BytePairImport
 from .import_scores import goes_by_scores, import_scores
 from .import_unigram import import_unigram
@@ -72,7 +72,7 @@ def _imported(read: HFDocument, pre: str | None, architecture: str | None, name:
         values[_K.ADD_BOS], values[_K.ADD_EOS] = "bos" in ends, "eos" in ends
     imported = finished(algorithm, values, read.config, architecture, name, [*told, *limits])
     names = (imported.metadata[KEY_ARCHITECTURE], imported.metadata.get(KEY_NAME, ""))
-    more = tuple(added_token_limits(read, imported.pre, *names))
+    more = (*added_token_limits(read, imported.pre, *names), *types_by_text(read, imported.metadata))
     return imported._replace(limits=(*imported.limits, *more))
 
 
@@ -127,6 +127,7 @@ def _byte_pairs(read: HFDocument, pre: str | None, architecture: str | None, nam
     keys.update((key, value) for key, value in flags.items() if value is not None)
     keys = _with_names(keys, config, architecture, name, "llama")
     limits += model.limits(keys[KEY_ARCHITECTURE], keys.get(KEY_NAME, ""), keys)
+    limits += types_by_text(read, keys)
     limits += _not_heeded(config, keys)
     recognized: Recognized | None = model.recognized
     return Imported(keys, model.entry.name, recognized, tuple(limits))

@@ -408,6 +408,40 @@ def test_limits_are_told(changes: dict[str, Any], limit: str) -> None:
     assert limit not in names(import_tokenizer(document()).limits)
 
 
+@pytest.mark.parametrize(
+    ("text", "special", "others", "limit"),
+    [
+        ("<|fim_prefix|>", False, [], "made_control"),  # Qwen
+        ("<｜fim▁begin｜>", False, [], "made_control"),  # DeepSeek
+        ("<|im_end|>", False, [], "made_control"),
+        ("<|message|>", True, [], "always_shown"),  # gpt-oss
+        ("<|end|>", True, ["<|call|>", "<|return|>"], "always_shown"),
+        ("</s>", True, ["<|tool_response>"], "not_found"),  # Gemma 4
+        ("<|end|>", True, ["<|call|>"], None),
+        ("<|im_end|>", True, [], None),
+        ("<tool>", False, [], None),
+    ],
+)
+def test_types_that_follow_from_texts_are_told(
+    text: str, special: bool, others: list[str], limit: str | None, tmp_path: Path
+) -> None:
+    added = [
+        {"id": 257 + index, "content": each, "special": special if each == text else True}
+        for index, each in enumerate([text, *others])
+    ]
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    file = document(added_tokens=[token | flags for token in added])
+    imported = import_tokenizer(file)
+    assert names(imported.limits) & {"made_control", "always_shown", "not_found"} == ({limit} - {None})
+    ours, library = loaded(pack(imported.metadata), tmp_path), tokenizers.Tokenizer.from_str(json.dumps(file))
+    same = []
+    for parse_special in (False, True):
+        library.encode_special_tokens = not parse_special
+        theirs = library.encode(text, add_special_tokens=False).ids
+        same.append(ours.encode(text, add_special=False, parse_special=parse_special) == theirs)
+    assert all(same) is (limit is None)
+
+
 def test_bytes_without_tokens_are_told() -> None:
     vocab = {token: index for index, token in enumerate(BYTE_CHARS[:200])}
     given = document(model={"vocab": vocab, "merges": []}, added_tokens=[])
