@@ -18,6 +18,7 @@ edit_arguments.py; the rules for a tokenizer's values are in analysis/doctor/fix
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -72,6 +73,8 @@ def write_edited(
     A source that is the target is locked, unless the caller did that, who has read it before: with `lock`.
     `InterruptedChangeError` if another process is changing it, or has changed it since it was locked.
     """
+    if not os.path.basename(target):  # the copy would get the name before the last slash
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target)
     for place in (os.path.realpath(target), undo_record(target)):
         remove_abandoned(place)
     if not (os.path.exists(target) and os.path.samefile(source, target)):

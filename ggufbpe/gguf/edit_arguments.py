@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from .._util.errors import GGUFError, printable
+from .._util.utf8 import has_utf8
 from .constants import GGUFValueType, TokenizerKey, TokenType
 from .edit import Edit
 from .metadata import USUAL_TYPES, Metadata, fits
@@ -31,6 +32,8 @@ def parse_set(file: GGUFFile, argument: str) -> Edit:
     of an array is a JSON list, and TYPE is that of its elements. A special id may be given as the text of a token that
     is not NORMAL.
     """
+    if not has_utf8(argument):
+        raise ValueError(f"{printable(argument)} is not UTF-8, as keys and values are")
     key, equals, text = argument.partition("=")
     if not equals or not key:
         raise ValueError(f"{printable(argument)} is not of the form KEY=VALUE")
@@ -172,11 +175,12 @@ def parse_token_type(argument: str) -> tuple[Tokens, str]:
 def parse_added_token(argument: str) -> tuple[str, str]:
     """Parses `TEXT` or `TEXT=TYPE`; without a type, convert_hf_to_gguf.py's for an added token that is not special.
 
-    >>> parse_added_token("<tool>=CONTROL"), parse_added_token("a=b")
+    >>> parse_added_token("<tool>=control"), parse_added_token("a=b")
     (('<tool>', 'CONTROL'), ('a=b', 'USER_DEFINED'))
     """
     text, equals, name = argument.rpartition("=")
-    return (text, name) if equals and name in TokenType.__members__ else (argument, USUAL_ADDED)
+    is_type = equals and name.upper() in TokenType.__members__
+    return (text, name.upper()) if is_type else (argument, USUAL_ADDED)
 
 
 def parse_token(argument: str) -> Token:
@@ -237,7 +241,7 @@ def _array(key: str, element: GGUFValueType, text: str) -> Edit:
         good = isinstance(value, list) and all(
             isinstance(item, wanted) and (wanted is bool or not isinstance(item, bool)) for item in value
         )
-        if not good:
+        if not good or (element is _T.STRING and not all(map(has_utf8, value))):
             raise ValueError
         if wanted is int:
             value = [_in_range(element, item) for item in value]

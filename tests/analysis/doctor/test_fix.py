@@ -216,6 +216,9 @@ BAD = [
     ("new.key=INT32:[true]", "not a JSON list of INT32"),
     ("new.key=INT32:[]", "empty array"),
     ("tokenizer.ggml.merges=a b", "not a JSON list of STRING"),
+    ("new.key=STRING:\udcff", "'new.key=STRING:\\udcff' is not UTF-8"),
+    ("new.\udcff=STRING:a", "'new.\\udcff=STRING:a' is not UTF-8"),
+    (r'new.key=STRING:["\ud800"]', "not a JSON list of STRING"),
 ]
 
 
@@ -344,6 +347,7 @@ def test_where_it_goes_must_be_said_and_be_another_file(
         ([*setting, "-o", str(model), "--force"], "--in-place"),
         ([*setting, "-o", str(link), "--force"], "--in-place"),
         ([*setting, "-o", str(model.parent)], "is a directory"),
+        ([*setting, "-o", f"{model.parent / 'none'}/"], "none/: Is a directory"),
         ([*setting, "-o", str(model.parent / "none" / "x.gguf")], "No such file"),
         ([*setting, "-o", "x.gguf", "--in-place"], "-o PATH, or --in-place"),
         (["fix", str(model), "-o", "x.gguf"], "nothing to change: give one of --set, --remove"),
