@@ -57,12 +57,19 @@ def say_what_is_not_utf8(undecodable: int) -> None:
 
 
 def require_free(target: str, force: bool, *sources: str | None) -> None:
-    """`UsageError` for an existing file without --force, and for one of `sources`.
+    """`UsageError` for an existing file without --force, for one of `sources`, and for what cannot be a file.
 
     Devices and pipes are always free: nothing is replaced there. Checked before the work, so that none is lost.
     """
     if os.path.isdir(target):
         raise UsageError(f"{printable(target)} is a directory")
+    if not os.path.basename(target):
+        raise UsageError(f"{printable(target)} is not the name of a file")
+    folder = os.path.dirname(target)
+    while folder and not os.path.exists(folder):
+        folder = os.path.dirname(folder)
+    if folder and not os.path.isdir(folder):
+        raise UsageError(f"{printable(folder)} is not a directory")
     for source in sources if os.path.exists(target) else ():
         if source is not None and os.path.exists(source) and os.path.samefile(target, source):
             raise UsageError(f"{printable(target)} is the input file; give another name")

@@ -8,6 +8,7 @@ import os
 from typing import TYPE_CHECKING
 
 from .._util.errors import printable
+from .._util.files import is_special
 from ..analysis.conversion.export_vocabulary import TOKENIZER_CONFIG, check_export, export_files, stem_of
 from ..analysis.conversion.parity import unexplained
 from ..convert.export_formats import FORMATS
@@ -145,8 +146,8 @@ def _paths(arguments: argparse.Namespace, kind: str, model: str | ModelLocation)
     stem = stem_of(model)
     main, *others = FORMATS[kind].files
     default = {"tiktoken": f"{stem}.tiktoken", "vocab-gguf": f"{stem}-vocab.gguf"}.get(kind, main)
-    if given == "-":
-        return {main: "-"}
+    if given == "-" or (given and is_special(given)):  # a device or a pipe
+        return {main: given}
     if given and os.path.isfile(named := given.rstrip("/" + os.sep)) and _is_folder(given, kind, main):
         suffix = os.path.splitext(main)[1]
         raise UsageError(

@@ -87,6 +87,11 @@ def test_bytes_that_are_not_utf_8(count: int, said: str, capsys: pytest.CaptureF
         ("there", "there", True, "'there' is the input file; give another name"),
         ("link", "there", True, "'link' is the input file"),
         ("broken link", None, False, "'broken link' already exists"),
+        ("missing/", None, True, "'missing/' is not the name of a file"),
+        ("", None, True, "'' is not the name of a file"),
+        ("there/new", None, True, "'there' is not a directory"),
+        ("there/missing/new", None, True, "'there' is not a directory"),
+        ("missing/new", None, False, None),  # the folder is made
         (os.devnull, None, False, None),  # where nothing is replaced
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,14 @@ def test_one_file_on_standard_output(call: Run, small_model: Path, folder: Path)
     assert json.loads(found.out)["model"]["type"] == "BPE"
     assert "lost, since tokenizer_config.json is not written: " in found.err
     assert not list(folder.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["tokenizer.json", "merges.txt", "vocab-gguf"])
+def test_a_device_gets_the_main_file_alone(kind: str, call: Run, small_model: Path, folder: Path) -> None:
+    found = call(export, small_model, "--to", kind, "-o", os.devnull, *QUICK)
+    assert (found.code, list(folder.iterdir())) == (0, [])
+    assert f"wrote {os.devnull} (" in found.text
+    assert ("lost, since " in found.err) is (kind != "vocab-gguf")
 
 
 def test_the_copy_has_the_same_ids(call: Run, small_model: Path, folder: Path) -> None:
