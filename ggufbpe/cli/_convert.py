@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._util.errors import printable
 from .._util.verdicts import WARNING
+from .._util.wording import counted, percent
 from ..analysis.conversion.parity import verdict_on
 from ..analysis.views import answers, terminal
 from ..analysis.views.flag_names import with_flags
@@ -40,9 +41,10 @@ def agreement_lines(found: Agreement | str | None) -> Iterator[str]:
     if found.same:
         yield f"{tried}, all ids the same"
         return
-    share = 100 * found.differing / found.texts if found.texts else 0
+    share = found.differing / found.texts if found.texts else 0
+    shown = percent(share) if share >= 0.1 else f"{100 * share:.2g}%"
     yield (
-        f"{tried}; ids differ in {found.differing} texts ({share:.2g}%), in at most {found.differing_tokens} of "
+        f"{tried}; ids differ in {counted(found.differing, 'text')} ({shown}), in at most {found.differing_tokens} of "
         f"{found.tokens} tokens"
     ) + (
         f" and on {len(found.differing_characters)} characters: {_characters(found.differing_characters)}"

@@ -28,6 +28,10 @@ TRIED = "tokenizers 0.21: 200 texts and 5 characters"
             ],
         ),
         (
+            SAME._replace(differing=199),
+            [f"{TRIED}; ids differ in 199 texts (99.5%), in at most 0 of 1000 tokens"],
+        ),
+        (
             SAME._replace(differing_characters=(0x41, 0x1F642)),
             [
                 f"{TRIED}; ids differ in 0 texts (0%), in at most 0 of 1000 tokens and on 2 characters: "
@@ -37,7 +41,7 @@ TRIED = "tokenizers 0.21: 200 texts and 5 characters"
         (
             SAME._replace(differing=1, differing_characters=tuple(range(65, 80))),
             [
-                f"{TRIED}; ids differ in 1 texts (0.5%), in at most 0 of 1000 tokens and on 15 characters: "
+                f"{TRIED}; ids differ in 1 text (0.5%), in at most 0 of 1000 tokens and on 15 characters: "
                 + ", ".join(f"U+00{code:X}" for code in range(65, 77))
                 + " …"
             ],
@@ -45,7 +49,7 @@ TRIED = "tokenizers 0.21: 200 texts and 5 characters"
         (
             SAME._replace(differing=1, examples=(DifferingText("a", list(range(20)), [5]),)),
             [
-                f"{TRIED}; ids differ in 1 texts (0.5%), in at most 0 of 1000 tokens",
+                f"{TRIED}; ids differ in 1 text (0.5%), in at most 0 of 1000 tokens",
                 "  'a': [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, …] here, [5] there",
             ],
         ),

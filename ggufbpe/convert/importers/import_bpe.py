@@ -181,10 +181,11 @@ class BytePairImport:
         if missing and tokenizer_model(keys[_K.MODEL]).default_ids and len(self._tokens) > 11:
             one = "no BOS" if missing == [_K.BOS_ID] else "no EOS"
             none, them = (one, "it") if len(missing) == 1 else ("neither EOS nor BOS", "them")
+            advice = f"; a tokenizer_config.json beside the file would name {them}"
             yield Incompatibility(
                 "default_ids",
-                f"{none} is named, so llama.cpp takes token 11, {printable(self._tokens[11])}; a "
-                f"tokenizer_config.json beside the file would name {them}",
+                f"{none} is named, so llama.cpp takes token 11, {printable(self._tokens[11])}"
+                + (advice if self._config.is_empty else ""),
                 len(missing),
             )
 

@@ -222,13 +222,16 @@ def test_limits(name: str) -> None:
     assert set(limits(imported("gpt-2", **LIMITS[name]))) - set(usual) == {name}
 
 
-def test_default_ids() -> None:
-    told = list(imported("gpt-2").limits("gpt2", "", {"tokenizer.ggml.model": "gpt2"}))
+@pytest.mark.parametrize(
+    ("config", "advice"),
+    [({}, "; a tokenizer_config.json beside the file would name them"), ({"bos_token": None}, "")],
+)
+def test_default_ids(config: dict[str, Any], advice: str) -> None:
+    told = list(imported("gpt-2", config=config).limits("gpt2", "", {"tokenizer.ggml.model": "gpt2"}))
     [limit] = [limit for limit in told if limit.name == "default_ids"]
-    assert (limit.number, "neither EOS nor BOS is named, so llama.cpp takes token 11" in limit.what) == (
-        2,
-        True,
-    )
+    what, semicolon, told_how = limit.what.partition("; ")
+    assert what.startswith("neither EOS nor BOS is named, so llama.cpp takes token 11, ")
+    assert (limit.number, semicolon + told_how) == (2, advice)
 
 
 REFUSED: dict[str, dict[str, Any]] = {
