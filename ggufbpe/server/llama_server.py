@@ -249,7 +249,7 @@ def props_answer(models: Models, body: Any) -> dict[str, Any]:
         "default_generation_settings": {"params": {}, "n_ctx": facts["n_ctx"]},
         "total_slots": 0,
         "model_alias": name,
-        "model_path": models.paths[name],
+        "model_path": name,
         "modalities": {
             "vision": mmproj is not None and mmproj.vision is not None,
             "video": False,

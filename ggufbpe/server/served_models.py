@@ -150,15 +150,15 @@ class Models:
         with self._opening[name]:
             model = self._used(name)
             if model is None:
-                model = self.asked(name, self._opened_at)
+                model = self.asked(name, partial(self._opened_at, name=name))
                 with self._changing:
                     self._open[name] = model
                     while len(self._open) > self._most_open:
                         self._open.popitem(last=False)
         return model
 
-    def _opened_at(self, path: str) -> OpenModel:
-        """The model at `path`, with the facts of the same file."""
+    def _opened_at(self, path: str, name: str) -> OpenModel:
+        """The model at `path`, with the facts of the same file. Answers call it by `name`: clients learn no path."""
         location = locate(path)
         state = _file_state(location.path)
         with GGUFFile(location.opened()) as file:
@@ -166,7 +166,7 @@ class Models:
             vocabulary, metadata = load(file, self._overrides)
         emit_warnings(vocabulary)
         self._known[path, self._facts] = state, facts
-        return OpenModel(Tokenizer(vocabulary, metadata=metadata, name=location.name), facts)
+        return OpenModel(Tokenizer(vocabulary, metadata=metadata, name=name), facts)
 
     def if_open(self, name: str) -> Tokenizer | None:
         """The tokenizer if it is open already."""

@@ -434,7 +434,7 @@ def test_why_not_is_that_of_the_package(app: Application) -> None:
 
 
 def test_diff_is_that_of_the_package(app: Application) -> None:
-    expected = diff(GPT2, RAW_UTF8, ["Hello", "者"]).to_dict()
+    expected = diff(*map(app.models.named, ("gpt2", "raw")), ["Hello", "者"]).to_dict()
     answer = ask(app, "/v1/diff", {"models": ["gpt2", "raw"], "texts": ["Hello", "者"]})
     found = answer.json
     for each in (found, expected):
@@ -660,10 +660,26 @@ def test_the_documentation_names_each_address() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("path", "example"), EXAMPLES)
-def test_examples_of_the_description_are_answered(
+def test_examples_of_the_description_are_answered_without_a_path_of_the_server(
     app_of_examples: Application, path: str, example: Mapping[str, Any]
 ) -> None:
-    assert ask(app_of_examples, path, example).status == 200
+    answer = ask(app_of_examples, path, example)
+    assert (answer.status, str(ROOT) in answer.body.decode()) == (200, False)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/props", None),
+        ("/v1/diff", {"models": ["A", "B"]}),
+        ("/v1/parting", {"models": ["A", "B"], "text": "Hello"}),
+        ("/v1/diagnose", {"model": "A", "text": "0123", "ids": [15, 16, 17, 18], "others": ["B"]}),
+    ],
+)
+def test_models_have_their_names_in_answers_and_not_the_paths_of_their_files(
+    app_of_examples: Application, path: str, body: Any
+) -> None:
+    assert ".gguf" not in ask(app_of_examples, path, body).body.decode()
 
 
 @pytest.mark.parametrize(
@@ -758,6 +774,7 @@ def test_preflight_of_an_allowed_origin() -> None:
         for origin in ("https://a.example", "https://b.example")
     ]
     assert [answer.status for answer in answers] == [204, 403]
+    assert "content-length" not in answers[0].headers  # RFC 9110, 8.6
     assert "authorization" in answers[0].headers["access-control-allow-headers"]
 
 
