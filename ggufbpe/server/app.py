@@ -250,9 +250,10 @@ class _Answer:
     async def _write(
         self, status: int, content: bytes | StreamedAnswer, headers: list[tuple[bytes, bytes]]
     ) -> None:
-        size = content.size if isinstance(content, StreamedAnswer) else len(content)
-        headers += [(b"content-length", str(size).encode()), _NO_SNIFFING]
-        headers += self._server._guard.answer_headers(self._headers, False) if status != 204 else ()
+        if status != 204:  # which has no body, and the headers of a preflight
+            size = content.size if isinstance(content, StreamedAnswer) else len(content)
+            headers += [(b"content-length", str(size).encode()), _NO_SNIFFING]
+            headers += self._server._guard.answer_headers(self._headers, False)
         await self._noted({"type": "http.response.start", "status": status, "headers": headers})
         last = b""
         for part in sent_parts(content):

@@ -43,7 +43,16 @@ def parsed_body(body: bytes) -> Any:
     try:
         return orjson.loads(body.removeprefix(_BOM))
     except orjson.JSONDecodeError as error:
-        raise RequestError(400, f"the body is not JSON: {error}") from None
+        raise RequestError(400, f"the body is not JSON: {_why_not_json(body, error)}") from None
+
+
+def _why_not_json(body: bytes, error: ValueError) -> str:
+    """What is wrong with a body. Of one that is not UTF-8, orjson does not say where."""
+    try:
+        body.decode()
+    except UnicodeDecodeError as wrong:
+        return f"not UTF-8, {wrong.reason} at byte {wrong.start}"
+    return str(error)
 
 
 def _has_too_many_values(body: bytes) -> bool:
@@ -107,9 +116,11 @@ _HALF = 2**31
 
 
 def require_object(body: Any) -> dict[str, Any]:
-    """A body that must be an object."""
+    """A body that must be an object, in which `model`, if it is given, is a string."""
     if not isinstance(body, dict):
         raise RequestError(400, f"the body must be an object, but is {kind_name(body)}")
+    if not isinstance(body.get("model"), str | None):
+        raise RequestError(400, "'model' must be a string")
     return body
 
 

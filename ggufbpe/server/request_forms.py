@@ -306,7 +306,7 @@ def _response_tools(given: Any) -> list[Object]:
     if not isinstance(given, list):
         raise RequestError(400, "'tools' must be an array of objects")
     return [
-        {"type": "function", "function": {"strict": True, **_but(tool, "type")}}
+        {"type": "function", "function": {**_but(tool, "type"), "strict": tool.get("strict", True)}}
         for tool in given
         if field(tool, "type", "") == "function"
     ]

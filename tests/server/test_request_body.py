@@ -47,6 +47,12 @@ def test_what_is_not_json(body: bytes) -> None:
     assert refusal.value.status == 400
 
 
+def test_a_body_that_is_not_utf8_is_refused_with_the_place_of_the_byte() -> None:
+    with pytest.raises(RequestError, match="not JSON: not UTF-8, invalid start byte at byte 13") as refusal:
+        parsed_body(b'{"content": "\xff"}')
+    assert refusal.value.status == 400
+
+
 def test_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_body, "MOST_VALUES", 4)
     assert parsed_body(b'["[[[[[{{{", "\\"[[[", 1, 2, 3, 4, 5]') == ["[[[[[{{{", '"[[[', 1, 2, 3, 4, 5]
@@ -82,6 +88,7 @@ def test_fields_of_another_type_count_as_missing() -> None:
 
 
 def test_fields_of_our_own_endpoints() -> None:
+    assert require_object({"model": None}) == {"model": None}
     assert given_texts({"t": "a"}, "t", 1) == ["a"]
     assert given_texts({"t": ["a", "b"]}, "t", 2) == ["a", "b"]
     assert required_text({"t": ""}, "t") == ""
@@ -113,6 +120,7 @@ REFUSED: dict[str, tuple[Callable[[], object], int]] = {
     "type must be array, but is object": (lambda: require_ids({}), 400),
     "type must be number, but is string": (lambda: require_ids([1, "2"]), 400),
     "the body must be an object, but is array": (lambda: require_object([]), 400),
+    "'model' must be a string": (lambda: require_object({"model": ["a"]}), 400),
     "'t' must be a string or an array of strings": (lambda: given_texts({"t": ["a", 1]}, "t", 9), 400),
     "'t' has 2 texts; the limit is 1": (lambda: given_texts({"t": ["a", "b"]}, "t", 1), 413),
     "'t' is required and must be a string": (lambda: required_text({"t": 1}, "t"), 400),

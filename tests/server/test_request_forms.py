@@ -143,6 +143,16 @@ def test_fields_of_responses() -> None:
     }
 
 
+def test_what_is_added_to_a_tool_comes_after_its_own_fields() -> None:
+    """A refusal quotes the tools."""
+    tools = [{"type": "function", "name": "f"}, {"type": "function", "strict": False, "name": "f"}]
+    converted = from_responses({"input": "a", "tools": tools})["tools"]
+    assert [list(tool["function"].items()) for tool in converted] == [
+        [("name", "f"), ("strict", True)],
+        [("strict", False), ("name", "f")],
+    ]
+
+
 REFUSED: list[tuple[Callable[[Any], object], Any, str]] = [
     (from_anthropic, {}, "'messages' is required"),
     (from_responses, {}, "'input' is required"),
