@@ -47,7 +47,7 @@ def agreement_lines(found: Agreement | str | None) -> Iterator[str]:
         f"{tried}; ids differ in {counted(found.differing, 'text')} ({shown}), in at most {found.differing_tokens} of "
         f"{found.tokens} tokens"
     ) + (
-        f" and on {len(found.differing_characters)} characters: {_characters(found.differing_characters)}"
+        f" and on {counted(len(found.differing_characters), 'character')}: {_characters(found.differing_characters)}"
         if found.differing_characters
         else ""
     )

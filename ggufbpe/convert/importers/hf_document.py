@@ -24,7 +24,7 @@ from ...models.special_ids import (
     end_of_generation,
     find_special_tokens,
 )
-from ...models.token_table import ATTRIBUTE_OF_TYPE
+from ...models.token_table import ATTRIBUTE_OF_TYPE, tokens_that_differ
 from ...models.vocabulary import CONTROL, SPECIAL_TYPES, UNKNOWN
 from ..exporters.boundary_markers import AT_BORDERS, BORDER, WHITE_SPACE_SPLIT, white_space
 from ..exporters.hf_config import CONFIG_TOKENS, LARGEST_FLOAT, SPECIAL_ID_KEYS, HFConfig
@@ -55,6 +55,12 @@ _BY_TEXT = (  # what llama.cpp makes of added tokens by their texts: one token, 
         "not_found",
         "becomes a normal token in llama.cpp, by its text, and is not looked for in texts",
         "become normal tokens in llama.cpp, by their texts, and are not looked for in texts",
+    ),
+    (
+        "found_in_texts",
+        "is a normal token in the file, and llama.cpp, by its text, takes it for a special one, which texts can have",
+        "are normal tokens in the file, and llama.cpp, by their texts, takes them for special ones, which texts can "
+        "have",
     ),
 )
 
@@ -205,7 +211,7 @@ def added_token_limits(read: HFDocument, pre: str, architecture: str, name: str)
 
 
 def types_by_text(read: HFDocument, metadata: Mapping[str, Any]) -> Iterator[Incompatibility]:
-    """Added tokens that llama.cpp treats otherwise in plain text than the file says, because of their texts.
+    """Tokens that llama.cpp looks for in texts otherwise than the file says, because of the tokens' own texts.
 
     `metadata` is that of the import: the tokens, their types, and the special ids.
     """
@@ -215,16 +221,19 @@ def types_by_text(read: HFDocument, metadata: Mapping[str, Any]) -> Iterator[Inc
     by_text = dict(zip(tokens, range(len(tokens))))
     ignored: list[object] = []  # warnings and corrections, of which loading the import tells
     draft = UnfinishedVocabulary("", ignored.append, ignored.append, tokens, by_text, attributes, ids)
+    before = attributes[:]
     find_special_tokens(draft)
     end_of_generation(draft)
+    added = {token["id"]: bool(token.get("special")) for token in read.added}
     texts: dict[str, list[str]] = {name: [] for name, *_ in _BY_TEXT}
-    for token in read.added:
-        kind, is_special = attributes[token["id"]], bool(token.get("special"))
-        is_hidden = bool(kind & (CONTROL | UNKNOWN))
-        if not kind & SPECIAL_TYPES:
-            texts["not_found"].append(token["content"])
-        elif is_hidden is not is_special:
-            texts["made_control" if is_hidden else "always_shown"].append(token["content"])
+    for token in sorted({*added, *tokens_that_differ(attributes, before)}):
+        is_found, is_hidden = attributes[token] & SPECIAL_TYPES, bool(attributes[token] & (CONTROL | UNKNOWN))
+        if token not in added:
+            texts["found_in_texts"].append(tokens[token])
+        elif not is_found:
+            texts["not_found"].append(tokens[token])
+        elif is_hidden is not added[token]:
+            texts["made_control" if is_hidden else "always_shown"].append(tokens[token])
     for name, one, many in _BY_TEXT:
         if texts[name]:
             yield Incompatibility(name, _named(texts[name], one, many), len(texts[name]))
@@ -259,7 +268,7 @@ def _model(document: dict[str, Any]) -> dict[str, Any]:
     model = document.get("model")
     if not isinstance(model, dict) or not isinstance(model.get("vocab"), (dict, list)):
         raise NotImportableError("the file has no model with a vocabulary: it is not a tokenizer.json")
-    kind, vocab = model.get("type", "BPE"), model["vocab"]
+    kind, vocab = _kind(model), model["vocab"]
     if kind not in KINDS:
         raise NotImportableError(f"the model is {printable(str(kind))}, which llama.cpp does not have")
     if isinstance(vocab, list) is not (kind == "Unigram"):
@@ -280,9 +289,18 @@ def _model(document: dict[str, Any]) -> dict[str, Any]:
     for key in affixes:
         if model.get(key):
             raise NotImportableError(
-                f"the model has a {key}, {printable(model[key])}, which llama.cpp does not have"
+                f"the model has the {key} {printable(model[key])}, and llama.cpp has none"
             )
-    return model
+    return {**model, "type": kind}
+
+
+def _kind(model: dict[str, Any]) -> Any:
+    """The type of a model; without one, as in BERT's and T5's own files, its fields tell, as in the library."""
+    if "type" in model:
+        return model["type"]
+    if isinstance(model["vocab"], list):
+        return "Unigram"
+    return "WordPiece" if "max_input_chars_per_word" in model and "merges" not in model else "BPE"
 
 
 def _is_number(score: Any) -> bool:

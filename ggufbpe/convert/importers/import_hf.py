@@ -56,9 +56,7 @@ def import_tokenizer(
 
 def _imported(read: HFDocument, pre: str | None, architecture: str | None, name: str | None) -> Imported:
     written = read.config.text(_K.MODEL)
-    algorithm = {"Unigram": "unigram", "WordPiece": "word pieces"}.get(
-        read.model.get("type", "BPE"), "merges"
-    )
+    algorithm = {"Unigram": "unigram", "WordPiece": "word pieces"}.get(read.model["type"], "merges")
     if algorithm == "merges" and goes_by_scores(read, tokenizer_model(written).algorithm):
         algorithm = "scores"
     if algorithm == "merges":

@@ -41,6 +41,22 @@ def test_pieces_of_a_unigram_model() -> None:
     assert read.scores == [-1.0, 0.0, -2.5, 0.0]
 
 
+@pytest.mark.parametrize(
+    ("model", "kind"),
+    [
+        ({"unk_id": 0, "vocab": [["a", -1]]}, "Unigram"),  # T5
+        (
+            {"continuing_subword_prefix": "##", "max_input_chars_per_word": 100, "vocab": {"a": 0}},
+            "WordPiece",
+        ),
+        ({"vocab": {"a": 0}, "merges": []}, "BPE"),
+        ({"type": "WordPiece", "vocab": {"a": 0}}, "WordPiece"),
+    ],
+)
+def test_a_model_without_a_type_is_told_by_its_fields(model: dict[str, Any], kind: str) -> None:
+    assert document(model=model).model["type"] == kind
+
+
 def test_merges_of_both_forms() -> None:
     model = {"vocab": {"a": 0}, "merges": ["a b", ["c d", "e"]]}
     assert list(document(model=model).merge_pairs()) == [("a", "b"), ("c d", "e")]
@@ -145,7 +161,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     },
     "the pieces are not as in a tokenizer.json": {"model": {"type": "Unigram", "vocab": [["a", None]]}},
     "the ids of the vocabulary are not all numbers from 0 up": {"model": {"vocab": {"a": -1}}},
-    "the model has a end_of_word_suffix, '</w>'": {
+    "the model has the end_of_word_suffix '</w>'": {
         "model": {"vocab": {"a": 0}, "end_of_word_suffix": "</w>"}
     },
     "the added tokens are not as in a tokenizer.json": {"added_tokens": [{"id": "x", "content": "a"}]},

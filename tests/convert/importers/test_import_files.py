@@ -409,8 +409,9 @@ def test_limits_are_told(changes: dict[str, Any], limit: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "special", "others", "limit"),
+    ("text", "special", "others", "limit"),  # None: not an added token
     [
+        ("<|endoftext|>", None, [], "found_in_texts"),  # RoBERTa
         ("<|fim_prefix|>", False, [], "made_control"),  # Qwen
         ("<｜fim▁begin｜>", False, [], "made_control"),  # DeepSeek
         ("<|im_end|>", False, [], "made_control"),
@@ -423,16 +424,16 @@ def test_limits_are_told(changes: dict[str, Any], limit: str) -> None:
     ],
 )
 def test_types_that_follow_from_texts_are_told(
-    text: str, special: bool, others: list[str], limit: str | None, tmp_path: Path
+    text: str, special: bool | None, others: list[str], limit: str | None, tmp_path: Path
 ) -> None:
-    added = [
-        {"id": 257 + index, "content": each, "special": special if each == text else True}
-        for index, each in enumerate([text, *others])
-    ]
+    vocab = {token: index for index, token in enumerate([*BYTE_CHARS, "ab", text, *others])}
+    kinds = {**dict.fromkeys(others, True), **({} if special is None else {text: special})}
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-    file = document(added_tokens=[token | flags for token in added])
+    added = [{"id": vocab[each], "content": each, "special": kind} | flags for each, kind in kinds.items()]
+    file = document(model={"vocab": vocab}, added_tokens=added)
     imported = import_tokenizer(file)
-    assert names(imported.limits) & {"made_control", "always_shown", "not_found"} == ({limit} - {None})
+    told = {"made_control", "always_shown", "not_found", "found_in_texts"}
+    assert names(imported.limits) & told == ({limit} - {None})
     ours, library = loaded(pack(imported.metadata), tmp_path), tokenizers.Tokenizer.from_str(json.dumps(file))
     same = []
     for parse_special in (False, True):
@@ -463,7 +464,7 @@ def test_mask_that_strips_is_carried_by_a_name(tmp_path: Path) -> None:
         ({"model": {"vocab": None}}, "no model with a vocabulary"),
         ({"model": {"vocab": {}, "merges": []}, "added_tokens": []}, "the file has no tokens"),
         ({"model": {"vocab": {"a": -1}}}, "are not all numbers from 0 up"),
-        ({"model": {"end_of_word_suffix": "</w>"}}, "end_of_word_suffix, '</w>'"),
+        ({"model": {"end_of_word_suffix": "</w>"}}, "end_of_word_suffix '</w>'"),
         ({"model": {"merges": ["a b c"]}}, "a merge is 'a b c', not two tokens"),
         ({"added_tokens": [{"id": 5, "content": "<s>"}]}, "two tokens have the id 5"),
         ({"added_tokens": [{"id": 257, "content": "ab"}]}, "two ids have the token 'ab'"),
