@@ -60,7 +60,10 @@ def problem_with(name: str, error: Exception) -> str:
 
 @contextmanager
 def decompressed(raw: IO[bytes], path: str) -> Iterator[IO[bytes]]:
-    """The bytes of a file, by its name. `CorpusError` where they are broken or the package for it is not installed."""
+    """The bytes of a file, by its name. `CorpusError` where they are broken or the package for it is not installed.
+
+    An `OSError` while they are read, which has no file name of its own, gets this one.
+    """
     try:
         yield _decompressed(raw, path)
     except (EOFError, zlib.error) as error:
@@ -68,6 +71,8 @@ def decompressed(raw: IO[bytes], path: str) -> Iterator[IO[bytes]]:
     except Exception as error:
         if type(error).__name__ in ("BadGzipFile", "ZstdError"):  # comparing names avoids the imports
             raise CorpusError(f"{path}: the compressed data is broken: {error}") from error
+        if isinstance(error, OSError) and error.errno is not None:
+            error.filename = error.filename or path
         raise
 
 
@@ -294,16 +299,23 @@ def fields_of(line: str) -> dict[str, Any]:
     import json  # here, so that commands that read no JSON start faster
 
     try:
-        fields = json.loads(line.removeprefix(_BYTE_ORDER_MARK))
+        fields = json.loads(line.removeprefix(_BYTE_ORDER_MARK).rstrip(" \t\r\n"))
     except RecursionError:
         raise ValueError("not JSON: nested too deep") from None
     except ValueError as error:
-        if remedy := _remedy_of_utf_16(line):
-            raise ValueError(f"the file is in UTF-16, not UTF-8; convert it: {remedy}") from None
+        require_no_utf_16(line)
+        if isinstance(error, json.JSONDecodeError):
+            raise ValueError(f"not JSON: {error.msg.removesuffix(' at')} at column {error.colno}") from None
         raise ValueError(f"not JSON: {error}") from None
     if not isinstance(fields, dict):
         raise ValueError("not an object")
     return fields
+
+
+def require_no_utf_16(line: str) -> None:
+    """`ValueError` for a line of a file in UTF-16 that was read as UTF-8, with the command that converts the file."""
+    if remedy := _remedy_of_utf_16(line):
+        raise ValueError(f"the file is in UTF-16, not UTF-8; convert it: {remedy}")
 
 
 def _remedy_of_utf_16(line: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from ..._util.errors import printable
 from ..._util.extras import imported
 from .csv_rows import csv_rows
-from .records import CorpusError, decoded_line, fields_of, is_binary_table, is_json
+from .records import CorpusError, decoded_line, fields_of, is_binary_table, is_json, require_no_utf_16
 
 _ROWS = 128  # decoded at a time; rows may be large
 _LARGE = 1 << 24  # bytes of rows whose memory is given back at once
@@ -43,7 +43,7 @@ def table_rows(
         yield from _json_rows(stream, name, columns, start)
         return
     if not is_binary_table(name):
-        yield from _csv_rows(stream, columns, found, start)
+        yield from _csv_rows(stream, name, columns, found, start)
         return
     pyarrow = imported("pyarrow", "corpora", f"{name}: reading parquet and arrow")
     try:
@@ -117,9 +117,15 @@ def binary_values(column: Any) -> list[bytes | None]:
     return [bytes(view[begin:end]) if is_there else None for begin, end, is_there in spans]
 
 
-def _csv_rows(stream: Any, columns: Sequence[str], found: _Found, start: int) -> Iterator[list[Row]]:
+def _csv_rows(
+    stream: Any, name: str, columns: Sequence[str], found: _Found, start: int
+) -> Iterator[list[Row]]:
     rows = csv_rows(stream)
     header = [field.decode("utf-8", "surrogateescape") for field in next(rows, [])]
+    try:
+        require_no_utf_16("".join(header[:1]))
+    except ValueError as error:
+        raise CorpusError(f"{name}: {error}") from None
     there = found(header)
     places = [header.index(column) if column in there else None for column in columns]
     some: list[Row] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import io
 import json
@@ -156,6 +157,52 @@ def test_archives_are_refused(suffix: str, tmp_path: Path, tok: Tokenizer) -> No
     assert (found.documents, +found.skipped) == (0, Counter({"archived": 1}))
 
 
+# ---- problems in words ----------------------------------------------------------------------------------
+
+
+class _Failing(io.BytesIO):
+    """A file on a disk that fails."""
+
+    def read(self, *_: object) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+    readinto = read1 = read  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.gz", "a.zst", "a.parquet"])
+def test_an_error_of_the_disk_names_the_file(name: str) -> None:
+    with (
+        pytest.raises(OSError, match="Input/output error") as error,
+        decompressed(_Failing(), name) as stream,
+    ):
+        stream.read(1)
+    assert error.value.filename == name
+
+
+LINES_THAT_ARE_NOT_JSON = {
+    '{"text": "ab"} x': "Extra data at column 16",
+    '{"text": "ab': "Unterminated string starting at column 10",
+    "{": "Expecting property name enclosed in double quotes at column 2",
+    '{"text": %s}' % ("1" * 5000): "Exceeds the limit",
+}
+
+
+@pytest.mark.parametrize("line", LINES_THAT_ARE_NOT_JSON)
+def test_the_place_in_a_line_that_is_not_json_is_its_column(
+    line: str, tmp_path: Path, tok: Tokenizer
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(f"{line}\n")
+    message = f"line 1: not JSON: {LINES_THAT_ARE_NOT_JSON[line]}"
+    for read in (
+        lambda: encode_corpus(path, tok, tmp_path / "out", text_column="other"),
+        lambda: count_files(tok, path),
+        lambda: train([path], vocab_size=257),
+    ):
+        with pytest.raises(CorpusError, match=message):
+            read()
+
+
 # ---- encodings ------------------------------------------------------------------------------------------
 
 
@@ -213,6 +260,14 @@ def test_utf_16_is_named(
     if shutil.which("iconv"):
         converted = subprocess.run([*command, path], capture_output=True, check=True).stdout
         assert converted.removeprefix(b"\xef\xbb\xbf") == line.encode()
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_a_table_in_utf_16_is_named(encoding: str, tmp_path: Path, tok: Tokenizer) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes("id,text\n1,ab\n".encode(encoding))
+    with pytest.raises(CorpusError, match=f"a.csv: the file is in UTF-16.* {UTF_16[encoding]}"):
+        encode_corpus(path, tok, tmp_path / "out")
 
 
 def test_a_file_that_ends_in_nuls_is_not_called_utf_16(tmp_path: Path, tok: Tokenizer) -> None:
