@@ -75,7 +75,7 @@ _AROUND = 2  # tokens shown before the first that differs
 _SHOWN = 5  # and from there on
 _PIECE = 24  # characters of a piece
 
-_LITERAL = re.compile(r"\s*[\[{].*|[\s,0-9+-]*", re.DOTALL)
+_NUMBERS = re.compile(r"\s*[0-9]+ -> '.*|[\s,0-9+-]*", re.DOTALL)
 
 
 def add_arguments(parser: Parser) -> None:
@@ -184,10 +184,10 @@ def _given_text(arguments: argparse.Namespace) -> bytes:
 
 
 def _given_ids(where: str) -> list[int]:
-    """The ids of --ids. What looks like numbers or JSON is not a file; a file named 1 can be given as ./1."""
+    """The ids of --ids. What looks like numbers is not a file; a file named 1 can be given as ./1."""
     if where == "-":
         name, data = "standard input", read_stdin()
-    elif _LITERAL.fullmatch(where):
+    elif _NUMBERS.fullmatch(where) or (where.lstrip()[:1] in ("[", "{") and not os.path.isfile(where)):
         name, data = "--ids", os.fsencode(where)
     else:
         name, data = where, read_file(where)

@@ -27,6 +27,7 @@ HELLO = small_keys()[K.LIST].index("hello")
         f"{HELLO} 33",
         f" {HELLO},33 ",
         f'{{"input_ids": [{HELLO}, 33], "attention_mask": [1, 1]}}',
+        f" {HELLO} -> 'hello'\n    33 -> '!'\n",
     ],
 )
 def test_the_models_own_ids(ids: str, call: Run, small_model: Path) -> None:
@@ -64,13 +65,19 @@ def test_json(call: Run, small_model: Path) -> None:
     assert [cause["id"] for cause in said["explanations"][0]["causes"]] == ["truncated"]
 
 
-def test_where_texts_and_ids_come_from(call: Run, small_model: Path, tmp_path: Path) -> None:
+def test_where_texts_and_ids_come_from(
+    call: Run, small_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text, ids = tmp_path / "text.txt", tmp_path / "ids.json"
     text.write_bytes(b"hello!")
     ids.write_text(f"[{HELLO}, 33]")
     model = ("-m", small_model)
     assert call(diagnose, *model, "-f", text, "--ids", ids).code == 0
     assert call(diagnose, *model, "--stdin", "--ids", ids, stdin=b"hello!").code == 0
+    monkeypatch.chdir(tmp_path)
+    ids.rename("[draft].json")
+    ids = tmp_path / "[draft].json"
+    assert call(diagnose, *model, "-f", text, "--ids", ids.name).code == 0
     assert call(diagnose, *model, "-f", text, "--ids", "-", stdin=ids.read_bytes()).code == 0
     assert call(diagnose, *model, "-p", r"hello\x21", "--escape", "--ids", ids).code == 0
     assert call(diagnose, *model, "-p", r"hello\x21", "--ids", ids).code == 1

@@ -24,6 +24,7 @@ from ...models.vocabulary import Vocabulary
 from .cause import Cause
 
 _K = TokenizerKey
+_ASK_ANOTHER = "`ggufbpe diagnose` with a second -m tries that model"
 
 UTF8_FIX = (
     "convert the text to UTF-8 first, for example with iconv; llama.cpp reads each undecodable byte as U+FFFD"
@@ -221,7 +222,7 @@ def merges(
         "merges",
         {"what": what, "words": words, "count": count, "consistent": consistent},
         f"compare {_K.MERGES} with the merges of the original tokenizer, and convert the model again "
-        "(with a second -m, the merges of that model are tried)",
+        "(`ggufbpe diagnose` with a second -m tries the merges of that model)",
     )
 
 
@@ -306,11 +307,12 @@ def exchanged(vocabulary: Vocabulary, pairs: Sequence[tuple[int, int]]) -> Cause
 
 def out_of_range(ids: list[int], size: int) -> Cause:
     """Ids that this vocabulary does not have."""
-    what = f"{len(ids)} of the ids are out of range, the first is {ids[0]}; the vocabulary has ids 0 to {size - 1}"
+    are = "is" if len(ids) == 1 else "are"
+    what = f"{len(ids)} of the ids {are} out of range, the first is {ids[0]}; the vocabulary has ids 0 to {size - 1}"
     return Cause(
         "vocabulary",
         {"what": what, "problem": "out of range", "count": len(ids), "first": ids[:5], "size": size},
-        "the ids are from another model, or tokens were added that this file lacks: give that model with a second -m",
+        f"the ids are from another model, or tokens were added that this file lacks: {_ASK_ANOTHER}",
     )
 
 
@@ -323,7 +325,7 @@ def foreign(excerpt: str) -> Cause:
             "problem": "other model",
             "decoded": excerpt,
         },
-        "the ids are probably from another model: give that model with a second -m to try it",
+        f"the ids are probably from another model: {_ASK_ANOTHER}",
     )
 
 

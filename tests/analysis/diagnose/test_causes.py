@@ -44,6 +44,11 @@ VOCABULARY = small_tokenizer().vocabulary
             {"problem": "out of range", "count": 6, "first": [999, 1000, 1001, 1002, 1003], "size": 300},
         ),
         (
+            out_of_range([999], 300),
+            "1 of the ids is out of range, the first is 999; the vocabulary has ids 0 to 299",
+            {"problem": "out of range", "count": 1, "first": [999], "size": 300},
+        ),
+        (
             foreign("abc"),
             "the ids decode to an unrelated text: 'abc'",
             {"problem": "other model", "decoded": "abc"},
