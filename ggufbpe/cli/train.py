@@ -260,7 +260,7 @@ def _say(vocabulary: TrainedVocabulary, arguments: argparse.Namespace) -> None:
     size = len(vocabulary.tokens) - (vocabulary.form.unk is not None)
     if arguments.output is not None:
         lines.append(
-            f"wrote {terminal.one_line(arguments.output)}: {size} tokens, {len(vocabulary.merges)} merges, "
+            f"wrote {terminal.one_line(arguments.output)}: {size} tokens, {counted(len(vocabulary.merges), 'merge')}, "
             f"learned from {counted(vocabulary.word_count, 'distinct word')}"
         )
     _output.write_lines(line.rstrip(" ") for line in lines)
@@ -271,6 +271,6 @@ def _say_if_it_ended_early(vocabulary: TrainedVocabulary, size: int, arguments: 
     if size < arguments.vocab_size:
         rare = f" that stands {arguments.min_frequency} times" if arguments.min_frequency > 1 else ""
         _output.note(
-            f"ggufbpe: no pair{rare} is left after {len(vocabulary.trace)} merges: the vocabulary has {size} tokens, "
-            f"not {arguments.vocab_size}"
+            f"ggufbpe: no pair{rare} is left after {counted(len(vocabulary.trace), 'merge')}: "
+            f"the vocabulary has {size} tokens, not {arguments.vocab_size}"
         )

@@ -39,9 +39,11 @@ def test_writes_a_vocabulary_and_says_what_it_is(run: Run, corpus: Path, tmp_pat
     assert (tok.vocab_size, tok.pre, tok.add_bos, tok.eos_id) == (265, "gpt-2", False, 0)
 
 
-def test_one_word_is_singular(run: Run, tmp_path: Path) -> None:
-    command = ("train", "-", "--vocab-size", "258", "--special", "<s>", "-o", tmp_path / "v.gguf")
-    assert run(*command, stdin=b"abcd").text.endswith(", learned from 1 distinct word\n")
+def test_one_merge_and_one_word_are_singular(run: Run, tmp_path: Path) -> None:
+    command = ("train", "-", "--vocab-size", "259", "--special", "<s>", "-o", tmp_path / "v.gguf")
+    result = run(*command, stdin=b"ab")
+    assert result.text.endswith(": 258 tokens, 1 merge, learned from 1 distinct word\n")
+    assert "no pair is left after 1 merge: " in result.err
 
 
 def test_standard_input_and_files_give_the_same(run: Run, corpus: Path, tmp_path: Path) -> None:
