@@ -6,7 +6,7 @@ The steps are those of models/bpe/bpe_text.py, one at a time.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..._util import utf8
 from ..._util.lazy import cached_property
@@ -17,7 +17,6 @@ from ..bpe.merge import BYTE_CHARS, CHAR_BYTES, WordEncoder
 from ..pretokenizers.pattern import option_texts
 from ..pretokenizers.registry import PreTokenizer
 from ..pretokenizers.splitter import Piece, Splitter, splitter
-from ..word_cache import WordCache
 from .trace_types import (
     Alone,
     Cut,
@@ -34,25 +33,15 @@ from .trace_types import (
 
 if TYPE_CHECKING:
     from ..bpe.bpe_text import BytePairText
-    from ..vocabulary import Vocabulary
+    from ..spm import SpmText
 
 _KEPT = 1 << 16  # characters of merged words that are cached
-
-
-class Merging(Protocol):
-    """A `TextModel` (models/tokenizer_model.py) whose words are merged."""
-
-    vocabulary: Vocabulary
-
-    @property
-    def word_ids(self) -> WordCache[WordEncoder]:
-        """Words to ids."""
 
 
 class MergeTracer(Tracer):
     """What all models that merge share."""
 
-    def __init__(self, text: Merging) -> None:
+    def __init__(self, text: BytePairText | SpmText) -> None:
         self._vocabulary = text.vocabulary
         self._encoder: WordEncoder = text.word_ids.encoder
         self._merged = _MergedWords(text)
@@ -193,7 +182,7 @@ class _Merged(NamedTuple):
 class _MergedWords(dict[str, _Merged]):
     """Words by their text, merged on first use. A full cache is emptied: a word has many merges."""
 
-    def __init__(self, text: Merging) -> None:
+    def __init__(self, text: BytePairText | SpmText) -> None:
         super().__init__()
         self._text = text
         self._characters = 0
@@ -208,7 +197,7 @@ class _MergedWords(dict[str, _Merged]):
         return merged
 
 
-def _merge_word(text: Merging, word: str) -> _Merged:
+def _merge_word(text: BytePairText | SpmText, word: str) -> _Merged:
     encoder: WordEncoder = text.word_ids.encoder
     entry = text.vocabulary.pre_tokenizer
     written = encoder.written(word)
