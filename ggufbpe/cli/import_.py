@@ -22,7 +22,7 @@ Make a GGUF of only metadata, which llama.cpp loads with vocab_only, from the fi
   merges.txt       of GPT-2, with vocab.json beside it, as older repositories have them: BPE
 
 In a directory, the first of these is read. tokenizer_config.json, special_tokens_map.json, added_tokens.json and \
-chat_template.jinja beside the file are read, too: special tokens, flags, the chat template.
+chat_template.jinja beside the file are read, too: special and added tokens, flags, the chat template.
 
 The name of a byte pair encoding's pre-tokenizer is found from the patterns; the output says how, and how sure that \
 is, and lists everything that llama.cpp has no place for. If the library that reads the file is installed, its ids \

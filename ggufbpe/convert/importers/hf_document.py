@@ -71,7 +71,9 @@ class HFDocument:
     def __init__(self, document: dict[str, Any], config: HFConfig) -> None:
         self.document, self.config = _without_borders(document), config
         self.model = _model(document)
-        self.added = _added_tokens(document)
+        in_file = _added_tokens(document)
+        self.added_beside = self._added_beside(in_file)
+        self.added = [*in_file, *self.added_beside]
         self.tokens, self.types = self._token_list()
         self.ids = {token: index for index, token in enumerate(self.tokens)}
         for part in self.parts("normalizer"):
@@ -103,6 +105,17 @@ class HFDocument:
             yield from vocab.items()
         else:
             yield from ((text, token) for token, (text, _) in enumerate(vocab) if text)
+
+    def _added_beside(self, in_file: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The tokens that only the files beside add, as transformers takes them; not those whose id is taken."""
+        known = dict(self._vocab()) | {token["content"]: token["id"] for token in in_file}
+        taken = {*known.values(), *(token["id"] for token in in_file)}
+        found = {
+            index: {"id": index, "content": text, "special": kind == TokenType.CONTROL}
+            for index, text, kind in self.config.added_tokens()
+            if index not in taken and text not in known
+        }
+        return list(found.values())
 
     def special_ids(self, ends: dict[str, int]) -> dict[str, int]:
         """The special ids, by GGUF key, from `ends` and from the tokens' names."""
@@ -200,6 +213,12 @@ def added_token_limits(read: HFDocument, pre: str, architecture: str, name: str)
         lost = [text for text in texts if text not in carried.get(flag, ())]
         if lost:
             yield Incompatibility(flag, f"{_named(lost, one, many)}, which llama.cpp {but}", len(lost))
+    if beside := [token["content"] for token in read.added_beside]:
+        yield Incompatibility(
+            "added_beside",
+            f"{_named(beside, 'is', 'are')} only in the files beside tokenizer.json, as transformers reads them",
+            len(beside),
+        )
     changes = [part.get("type") for part in read.parts("normalizer")]
     normalized = [t["content"] for t in added if t.get("normalized")] if changes else []
     if normalized:

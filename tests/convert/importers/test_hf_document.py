@@ -32,6 +32,24 @@ def test_tokens_and_types() -> None:
     assert read.ids["<s>"] == 4
 
 
+def test_tokens_that_only_the_files_beside_add() -> None:
+    beside = {
+        "0": {"content": "other", "special": True},  # whose id is taken
+        "4": {"content": "<s>", "special": True},
+        "5": {"content": "<tool>", "special": False},
+        "6": {"content": "<|im_start|>", "special": True},
+    }
+    added = [{"id": 3, "content": "</s>", "special": True}, {"id": 4, "content": "<s>", "special": True}]
+    read = document(added_tokens=added, config={"added_tokens_decoder": beside})
+    assert read.tokens == ["a", "b", "ab", "</s>", "<s>", "<tool>", "<|im_start|>"]
+    assert read.types[3:] == list(
+        map(int, (TokenType.CONTROL, TokenType.CONTROL, TokenType.USER_DEFINED, TokenType.CONTROL))
+    )
+    assert [(limit.name, limit.number) for limit in added_token_limits(read, "gpt-2", "llama", "")] == [
+        ("added_beside", 2)
+    ]
+
+
 def test_pieces_of_a_unigram_model() -> None:
     read = document(
         model={"type": "Unigram", "vocab": [["a", -1], ["", 0], ["b", -2.5]]},
