@@ -9,6 +9,8 @@ import codecs
 import operator
 import re
 from collections.abc import Iterable
+from copy import copy
+from typing import Any
 
 from .._util.arguments import integer
 from ..models.pieces import Pieces
@@ -106,6 +108,10 @@ class DecodeStream:
         self._held: int | None = None  # an EOS that is dropped if nothing follows
         self._remove_space = vocabulary.add_space_prefix and not continues
         self._begun = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields with a decoder of its own, so that a copy and the stream go on by themselves."""
+        return {**vars(self), "_utf8": copy(self._utf8)}
 
     def __repr__(self) -> str:
         return f"<DecodeStream: {'begun' if self._begun else 'empty'}>"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import accumulate, product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import GPT2, ROOT, missing
@@ -425,6 +429,17 @@ def test_an_id_out_of_range_leaves_the_stream_as_it_was() -> None:
         with pytest.raises(error):
             stream.push(bad)  # type: ignore[arg-type]
     assert stream.push(BOS) + stream.push(0) + stream.finish() == " a"
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda stream: pickle.loads(pickle.dumps(stream))]
+)
+def test_a_copy_of_a_stream_and_the_stream_go_on_by_themselves(copied: Callable[[Any], Any]) -> None:
+    begun, rest = map(list(TOKENS).index, ("ðŁ", "Ļ")), list(TOKENS).index("Ĥ")
+    stream = tokenizer().decode_stream()
+    assert list(map(stream.push, begun)) == ["", ""]
+    other = copied(stream)
+    assert (other.push(rest), stream.push(rest)) == ("🙂", "🙂")
 
 
 # ---- there and back -------------------------------------------------------------------------------------
