@@ -6,11 +6,11 @@ The tokens of each algorithm are read in its own module (import_bpe.py, import_s
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..._util.errors import printable
-from ..._util.spelling import BYTE_OF
+from ..._util.spelling import BYTE_OF, SPACE
 from ..._util.wording import listed
 from ...gguf.constants import TokenizerKey, TokenType
 from ...models import tokenizer_model
@@ -30,7 +30,7 @@ from ..exporters.boundary_markers import AT_BORDERS, BORDER, WHITE_SPACE_SPLIT, 
 from ..exporters.hf_config import CONFIG_TOKENS, LARGEST_FLOAT, SPECIAL_ID_KEYS, HFConfig
 from ..exporters.hf_parts import sequence
 from ..imported import NotImportableError, refuse_repeated
-from ..incompatibilities import Incompatibility
+from ..incompatibilities import Incompatibility, about_tokens
 from ..upstream_patterns import split
 from .recognize import flattened_parts
 
@@ -227,6 +227,16 @@ def added_token_limits(read: HFDocument, pre: str, architecture: str, name: str)
             f"{_named(normalized, 'is', 'are')} found in the normalized text, which llama.cpp does not have",
             len(normalized),
         )
+
+
+def tokens_across_words(tokens: Iterable[str]) -> Iterator[Incompatibility]:
+    """Those of `tokens` that a file which splits text before spaces never makes, and llama.cpp does."""
+    yield from about_tokens(
+        "splitting",
+        [text for text in tokens if text.find(SPACE, 1) > 0],
+        "a space that is not the first character: the file splits text before spaces, and llama.cpp does not",
+        ("has", "have"),
+    )
 
 
 def types_by_text(read: HFDocument, metadata: Mapping[str, Any]) -> Iterator[Incompatibility]:

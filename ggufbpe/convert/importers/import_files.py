@@ -12,6 +12,7 @@ import os
 import re
 from typing import Any
 
+from ..._util.files import opened_regular
 from ...gguf.constants import TokenizerKey
 from ..exporters.hf_config import DEFAULT, HFConfig
 from ..imported import Imported, NotImportableError, as_refusals, read_json
@@ -30,20 +31,18 @@ _RANKS = re.compile(rb"(?:[A-Za-z0-9+/]+={0,2} \d+\r?\n){2}")  # bytes in base64
 def file_in(path: str) -> str:
     """The file to read: `path`, or the first one found in a folder. `NotImportableError` if there is none.
 
-    `OSError` for a file that cannot be read.
+    `OSError` for a file that cannot be read, or is not a regular one.
     """
-    if not os.path.isdir(path):
-        with open(path, "rb") as file:
-            if file.read(4) == b"GGUF":
-                raise NotImportableError(
-                    f"{path} is a GGUF already: llama.cpp and all commands read it as it is"
-                )
-        return merges_beside(path) if os.path.basename(path) in VOCAB_NAMES else path
-    candidates = (os.path.join(path, name) for name in NAMES)
-    there = next(filter(os.path.exists, candidates), None)
-    if there is None:
-        raise NotImportableError(f"{path} has none of {', '.join(NAMES)}")
-    return there
+    if os.path.isdir(path):
+        candidates = (os.path.join(path, name) for name in NAMES)
+        there = next(filter(os.path.exists, candidates), None)
+        if there is None:
+            raise NotImportableError(f"{path} has none of {', '.join(NAMES)}")
+        path = there
+    with opened_regular(path) as file:  # a pipe would be waited for, and cannot be read twice
+        if file.read(4) == b"GGUF":
+            raise NotImportableError(f"{path} is a GGUF already: llama.cpp and all commands read it as it is")
+    return merges_beside(path) if os.path.basename(path) in VOCAB_NAMES else path
 
 
 def detect_format(path: str) -> str:
@@ -104,14 +103,15 @@ def files_read(path: str) -> list[str]:
 
 
 def _refuse_tiktoken(path: str) -> None:
-    """`NotImportableError` for a file of tiktoken, which Llama 3's repository calls tokenizer.model."""
-    is_tiktoken = path.endswith(".tiktoken")
+    """`NotImportableError` for ranks of tiktoken, which Llama 3 calls tokenizer.model, and Mistral tekken.json."""
+    is_tiktoken = path.endswith((".tiktoken", "tekken.json"))
     if path.endswith(".model"):
         with open(path, "rb") as file:
             is_tiktoken = _RANKS.match(file.read(4096)) is not None
     if is_tiktoken:
         raise NotImportableError(
-            f"{path} is a file of tiktoken, which cannot be imported: it has no merges; import reads {', '.join(NAMES)}"
+            f"{path} has the ranks of tiktoken and no merges, so it cannot be imported; import reads "
+            f"{', '.join(NAMES)}"
         )
 
 

@@ -15,7 +15,7 @@ from ...models.spm import score_ranks
 from ..exporters.hf_parts import replace
 from ..incompatibilities import Incompatibility, about_tokens
 from ..score_merges import Pair, merges_by_scores, scores_by_merges
-from .hf_document import HFDocument
+from .hf_document import HFDocument, tokens_across_words
 
 _K = TokenizerKey
 
@@ -97,14 +97,8 @@ def _limits(read: HFDocument) -> Iterator[Incompatibility]:
                 "first_prefix",
                 "a space goes only before the text; llama.cpp puts one after special tokens, too",
             )
-        joined = [text for text in read.tokens if text.find(SPACE, 1) > 0]
         if part.get("split", True):
-            yield from about_tokens(
-                "splitting",
-                joined,
-                "a space that is not the first character: the file splits text before spaces, and llama.cpp does not",
-                ("has", "have"),
-            )
+            yield from tokens_across_words(read.tokens)
     missing = sum(name not in read.ids for name in BYTE_TOKENS)
     if missing or not read.model.get("byte_fallback"):
         yield Incompatibility(

@@ -15,7 +15,7 @@ from ..._util.spelling import SPACE
 from ...gguf.constants import TokenizerKey, TokenType
 from ..imported import NotImportableError
 from ..incompatibilities import Incompatibility
-from .hf_document import HFDocument, charsmap_of
+from .hf_document import HFDocument, charsmap_of, tokens_across_words
 
 _K = TokenizerKey
 _ONE_SPACE = (" {2,}", " +", r"\s+")  # patterns whose matches become one space
@@ -64,7 +64,7 @@ def import_unigram(read: HFDocument) -> tuple[dict[str, Any], list[Incompatibili
         keys[_K.PRECOMPILED_CHARSMAP] = array("b", charsmap)
     if unknown is not None:
         keys[_K.UNK_ID] = unknown
-    return keys, [*told, *_limits(read)]
+    return keys, [*told, *_limits(read, removes)]
 
 
 def _normalization(read: HFDocument, told: list[Incompatibility]) -> tuple[bytes, bool, bool, bool]:
@@ -122,10 +122,16 @@ def _is_about_spaces(part: dict[str, Any]) -> bool:
     return part.get("type") == "Strip" or pattern.get("String") == " " or pattern.get("Regex") == _ENDS
 
 
-def _limits(read: HFDocument) -> Iterator[Incompatibility]:
+def _limits(read: HFDocument, removes: bool) -> Iterator[Incompatibility]:
     if read.model.get("byte_fallback"):
         yield Incompatibility("byte_fallback", "the file has byte fallback, and llama.cpp's Unigram has none")
-    if any(part.get("type") == "WhitespaceSplit" for part in read.parts("pre_tokenizer")):
+    steps = read.parts("pre_tokenizer")
+    splits_at_white_space = any(part.get("type") == "WhitespaceSplit" for part in steps)
+    if splits_at_white_space or any(
+        part.get("type") == "Metaspace" and part.get("split", True) for part in steps
+    ):
+        yield from tokens_across_words(text for text in read.tokens if text.strip(SPACE) or not removes)
+    if splits_at_white_space:
         yield Incompatibility(
             "white_space",
             "the file splits at all white space of Unicode; llama.cpp only at what the charsmap maps to a space",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -203,12 +204,22 @@ def test_special_tokens_that_are_not_added_tokens_of_a_tokenizer_json(tmp_path: 
         assert [part in what for part, what in zip(told, settings, strict=True)] == [True] * len(told)
 
 
-@pytest.mark.parametrize("name", ["qwen.tiktoken", "tokenizer.model"])
+@pytest.mark.parametrize("name", ["qwen.tiktoken", "tokenizer.model", "tekken.json"])
 def test_ranks_of_tiktoken_are_refused(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_text("IQ== 0\nIg== 1\n")
-    with pytest.raises(NotImportableError, match="is a file of tiktoken, which cannot be imported"):
+    with pytest.raises(
+        NotImportableError, match="has the ranks of tiktoken and no merges, so it cannot be imported"
+    ):
         import_file(str(path))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "tokenizer.json")
+    for path in (tmp_path, tmp_path / "tokenizer.json"):
+        with pytest.raises(OSError, match="not a regular file"):
+            import_file(str(path))
 
 
 # ---- merges.txt with vocab.json ---------------------------------------------------------------------------

@@ -76,6 +76,21 @@ def test_rules_for_spaces(name: str) -> None:
     assert (found, told[:-1]) == (flags, names)
 
 
+@pytest.mark.parametrize(
+    ("step", "is_told"),
+    [
+        (METASPACE, True),
+        ({**METASPACE, "split": False}, False),
+        ({"type": "WhitespaceSplit"}, True),
+        ({"type": "Strip"}, False),
+    ],
+)
+def test_tokens_that_splitting_before_spaces_never_makes(step: dict[str, Any], is_told: bool) -> None:
+    model = {"type": "Unigram", "vocab": [["<unk>", 0.0], ["▁a", -0.5], ["a▁", -0.5]], "unk_id": 0}
+    _, told = import_unigram(HFDocument({"pre_tokenizer": step, "model": model}, HFConfig({})))
+    assert ("splitting" in [limit.name for limit in told]) is is_told
+
+
 def test_composition_and_charsmap() -> None:
     keys, told = imported({"type": "NFC"}, PRECOMPILED)
     assert keys["tokenizer.ggml.precompiled_charsmap"].tobytes() == MAP
