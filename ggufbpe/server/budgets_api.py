@@ -77,7 +77,8 @@ def fit_answer(models: Models, body: Any) -> dict[str, Any]:
         raise RequestError(400, "'keep' must be an object")
     tokenizer = models.of(body)
     template = given_template(given, tokenizer.chat_templates)
-    template_in_force(tokenizer)
+    if not template:
+        template_in_force(tokenizer)
     chat = {name: value for name, value in given.items() if name not in _OF_A_FIT}
     try:
         return fit_chat(tokenizer, chat, limit, keep, template, answer=answer).to_dict()

@@ -130,8 +130,12 @@ def apply_template(models: Models, body: Any) -> dict[str, Any]:
 
 
 def render_chat(models: Models, tokenizer: Tokenizer, body: Any, chat_template: str | None = None) -> bytes:
-    """The prompt of a chat. `RequestError` 400 if the chat is refused, 500 if the model's template cannot be used."""
-    template_in_force(tokenizer)
+    """The prompt of a chat. `RequestError` 400 if the chat is refused, 500 if the model's template cannot be used.
+
+    `chat_template` is a template in place of the model's, which then may be unusable.
+    """
+    if not chat_template:
+        template_in_force(tokenizer)
     try:
         return tokenizer.chats.prompt(body, chat_template)
     except ChatError as error:

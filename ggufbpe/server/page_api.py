@@ -22,6 +22,7 @@ from ..models.tracers.trace_types import Word
 from ..tokenizer import Tokenizer
 from ..tokenizer.trace import Trace, names_of
 from .failures import RequestError, too_large
+from .llama_server import template_in_force
 from .request_body import (
     MOST_SEARCHED,
     MOST_SHOWN,
@@ -61,6 +62,7 @@ def tokens_answer(models: Models, body: Any) -> dict[str, Any]:
             text, add_special=flags["add_special"], parse_special=flags["parse_special"]
         )
         return _of_tokens(tokenizer, text, ids, spans)
+    template_in_force(tokenizer)
     rendered = tokenizer.chats.parts(given)
     prompt = bounded_text(rendered.prompt.decode("utf-8", "replace"), MOST_SHOWN)
     tokens = chat_tokens(tokenizer, rendered)

@@ -235,10 +235,28 @@ def test_models_are_listed_beside_one_that_cannot_be_used(tmp_path: Path) -> Non
     assert (metas["a"], metas["b"]["n_vocab"]) == (None, 50257)
 
 
-def test_a_template_that_cannot_be_used_is_not_the_fault_of_the_caller() -> None:
-    app = Application(Settings({"gpt2": str(GPT2)}, {"tokenizer.chat_template": "{% if %}"}))
-    answer = ask(app, "/apply-template", {"messages": [{"role": "user", "content": "Hi"}]})
+TEMPLATE_REPLACED = ("/tokenize", "/v1/explain", "/v1/fit")  # by that of a request
+
+
+@pytest.fixture(scope="module")
+def app_with_a_broken_template() -> Application:
+    return Application(Settings({"gpt2": str(GPT2)}, {"tokenizer.chat_template": "{% if %}"}))
+
+
+@pytest.mark.parametrize("path", [*TEMPLATE_REPLACED, "/apply-template", "/v1/tokens", "/v1/diagnose"])
+def test_a_template_that_cannot_be_used_is_not_the_fault_of_the_caller(
+    app_with_a_broken_template: Application, path: str
+) -> None:
+    answer = ask(app_with_a_broken_template, path, {**CHAT, "limit": 99, "expected_prompt": "a"})
     assert (answer.status, answer.json["error"]["type"]) == (500, "server_error")
+
+
+@pytest.mark.parametrize("path", TEMPLATE_REPLACED)
+def test_a_template_that_cannot_be_used_may_be_replaced(
+    app_with_a_broken_template: Application, path: str
+) -> None:
+    body = {**CHAT, "limit": 99, "chat_template": "known:chatml"}
+    assert ask(app_with_a_broken_template, path, body).status == 200
 
 
 # ---- several models -------------------------------------------------------------------------------------
