@@ -14,18 +14,10 @@ _LABEL = r" +\S.*?  +"  # the first column of a list
 class HelpFormatter(argparse.HelpFormatter):
     """Help as wide as the terminal; paragraphs and the second columns of lists are filled, examples never broken."""
 
-    def __init__(
-        self,
-        prog: str,
-        indent_increment: int = 2,
-        max_help_position: int = 24,
-        width: int | None = None,
-        **others: Any,
-    ) -> None:
+    def __init__(self, prog: str, **others: Any) -> None:
         # argparse would import shutil, and with it four compression modules, to learn the width
-        width = min(_output.terminal_width() or 80, 100) - 2 if width is None else width
-        position = min(max_help_position, max(width // 3, 8))
-        super().__init__(prog, indent_increment, position, width, **others)
+        width = min(_output.terminal_width() or 80, 100) - 2
+        super().__init__(prog, max_help_position=min(24, max(width // 3, 8)), width=width, **others)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         import textwrap

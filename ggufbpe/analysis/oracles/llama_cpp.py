@@ -72,13 +72,11 @@ class LlamaCpp:
         *,
         seconds: float = 20.0,
         stack: int | None = None,
-        show_log: bool = False,
     ) -> None:
         launcher = _launcher(os.fspath(library))
         restart = [] if stack is None and not launcher else [str(stack or 0), *launcher]
         self._arguments = [os.fspath(library), *restart]
         self._seconds = seconds
-        self._show_log = show_log
         self._child: PipedChild | None = None
         self.crashes = 0
         self.version = ""  # of the distribution, or the build of a library if it is known
@@ -158,7 +156,7 @@ class LlamaCpp:
     def _ask(self, method: str, *arguments: Any, weight: int = 1) -> Any:
         """One round trip; a `Crash` if the child dies of it."""
         if self._child is None:
-            self._child = PipedChild(_start_child(self._arguments, self._show_log))
+            self._child = PipedChild(_start_child(self._arguments))
             if method != "open":
                 self.open(self.path)
         answer = self._child.ask(marshal.dumps((method, *arguments)), max(self._seconds, weight * 0.1))
@@ -184,12 +182,12 @@ def _launcher(library: str) -> list[str]:
     return []
 
 
-def _start_child(arguments: Sequence[str], show_log: bool) -> subprocess.Popen[bytes]:
+def _start_child(arguments: Sequence[str]) -> subprocess.Popen[bytes]:
     script = os.path.join(os.path.dirname(__file__), "llama_cpp_child.py")
     return subprocess.Popen(
         [sys.executable, script, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=None if show_log else subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
         env={**os.environ, "GGML_NO_BACKTRACE": "1"},  # otherwise an abort starts a debugger
     )
