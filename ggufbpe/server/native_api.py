@@ -15,7 +15,7 @@ from ..analysis.explain.why_not import why_not
 from ..analysis.verify.model_diff import diff
 from ..tokenizer import Tokenizer
 from .failures import RequestError
-from .llama_server import render_chat, template_in_force
+from .llama_server import render_chat
 from .request_body import (
     MOST_COMPARED,
     MOST_SEARCHED,
@@ -115,7 +115,6 @@ def diagnose_answer(models: Models, body: Any) -> dict[str, Any]:
 def _diagnosis_of_chat(
     tokenizer: Tokenizer, given: dict[str, Any], others: list[Tokenizer]
 ) -> dict[str, Any]:
-    template_in_force(tokenizer)
     chat = {name: value for name, value in given.items() if name not in _EXPECTED}
     try:
         size = len(orjson.dumps(chat))

@@ -243,12 +243,18 @@ def app_with_a_broken_template() -> Application:
     return Application(Settings({"gpt2": str(GPT2)}, {"tokenizer.chat_template": "{% if %}"}))
 
 
-@pytest.mark.parametrize("path", [*TEMPLATE_REPLACED, "/apply-template", "/v1/tokens", "/v1/diagnose"])
+@pytest.mark.parametrize("path", [*TEMPLATE_REPLACED, "/apply-template", "/v1/tokens"])
 def test_a_template_that_cannot_be_used_is_not_the_fault_of_the_caller(
     app_with_a_broken_template: Application, path: str
 ) -> None:
-    answer = ask(app_with_a_broken_template, path, {**CHAT, "limit": 99, "expected_prompt": "a"})
+    answer = ask(app_with_a_broken_template, path, {**CHAT, "limit": 99})
     assert (answer.status, answer.json["error"]["type"]) == (500, "server_error")
+
+
+def test_a_template_that_cannot_be_used_is_diagnosed(app_with_a_broken_template: Application) -> None:
+    chatml = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
+    found = ask(app_with_a_broken_template, "/v1/diagnose", {**CHAT, "expected_prompt": chatml}).json
+    assert [cause["id"] for cause in found["explanations"][0]["causes"]] == ["template"]
 
 
 @pytest.mark.parametrize("path", TEMPLATE_REPLACED)
