@@ -117,6 +117,15 @@ class HFDocument:
         }
         return list(found.values())
 
+    def renumbered(self) -> list[str]:
+        """The added tokens of the file that the library gives other ids: it numbers them on from the vocabulary."""
+        ids, following = dict(self._vocab()), len(self.model["vocab"])
+        given = {token["content"]: token["id"] for token in _added_tokens(self.document) if token["content"]}
+        for text in given:
+            if text not in ids:
+                ids[text], following = following, following + 1
+        return [text for text, token in given.items() if ids[text] != token]
+
     def special_ids(self, ends: dict[str, int]) -> dict[str, int]:
         """The special ids, by GGUF key, from `ends` and from the tokens' names."""
         ids: dict[str, int] = {}
@@ -213,6 +222,13 @@ def added_token_limits(read: HFDocument, pre: str, architecture: str, name: str)
         lost = [text for text in texts if text not in carried.get(flag, ())]
         if lost:
             yield Incompatibility(flag, f"{_named(lost, one, many)}, which llama.cpp {but}", len(lost))
+    if moved := read.renumbered():
+        yield Incompatibility(
+            "added_ids",
+            f"{_named(moved, 'has another id', 'have other ids')} in the library, which numbers added tokens on from "
+            "the vocabulary, whatever the file says",
+            len(moved),
+        )
     if beside := [token["content"] for token in read.added_beside]:
         yield Incompatibility(
             "added_beside",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+import tokenizers
 
 from ggufbpe.convert.exporters.boundary_markers import AT_BORDERS, border_steps
 from ggufbpe.convert.exporters.hf_config import HFConfig
@@ -30,6 +32,32 @@ def test_tokens_and_types() -> None:
     kinds = (TokenType.USER_DEFINED, TokenType.NORMAL, TokenType.NORMAL, TokenType.UNUSED, TokenType.CONTROL)
     assert read.types == list(map(int, kinds))
     assert read.ids["<s>"] == 4
+
+
+@pytest.mark.parametrize(
+    ("vocab", "ids"),
+    [
+        ({"a": 0, "b": 1, "ab": 2}, {"<s>": 3, "</s>": 4}),
+        ({"a": 0, "b": 1, "ab": 2, "<s>": 3}, {"<s>": 3, "</s>": 4}),
+        ({"a": 0, "b": 1, "ab": 2}, {"<s>": 3, "</s>": 9}),
+        ({"a": 0, "b": 1, "ab": 2}, {"</s>": 7, "<s>": 4}),
+        ({"a": 0, "b": 5, "ab": 2}, {"<s>": 6, "</s>": 7}),
+        ({"a": 0, "b": 5, "ab": 2}, {"b": 5, "</s>": 6}),
+    ],
+)
+def test_added_tokens_that_the_library_numbers_otherwise(vocab: dict[str, int], ids: dict[str, int]) -> None:
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), False)
+    added = [{"id": token, "content": text} | flags for text, token in ids.items()]
+    model = {"type": "BPE", "vocab": vocab, "merges": []}
+    nothing = dict.fromkeys(
+        ("truncation", "padding", "normalizer", "pre_tokenizer", "post_processor", "decoder")
+    )
+    file = {"version": "1.0", **nothing, "added_tokens": added, "model": model}
+    library = tokenizers.Tokenizer.from_str(json.dumps(file))
+    read = HFDocument(file, HFConfig({}))
+    assert read.renumbered() == [text for text in ids if library.token_to_id(text) != ids[text]]
+    told = [limit.name for limit in added_token_limits(read, "gpt-2", "llama", "")]
+    assert ("added_ids" in told) is bool(read.renumbered())
 
 
 def test_tokens_that_only_the_files_beside_add() -> None:
