@@ -132,7 +132,7 @@ void WordTable::copy_slot(const Bucket &bucket, size_t slot, WordTable &to, Writ
     const WordKey key{bucket.keys[slot].low.load(std::memory_order_relaxed), high};
     const Found found = bucket.value(slot);
     const bool is_record = found.third & IN_RECORD;
-    const auto *word = is_record ? reinterpret_cast<const unsigned char *>(record_of(found).bytes()) : nullptr;
+    const unsigned char *word = is_record ? record_of(found).bytes() : nullptr;
     int32_t few[4];
     Found copied;
     writer.insert(key, to.bucket(key.hash()), word, is_record ? record_of(found).size : 0, found.ids(few), found.count(), copied);

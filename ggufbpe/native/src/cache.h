@@ -47,13 +47,7 @@ struct WordKey {
     // The key of a word from which on READ bytes may be read.
     static WordKey of_readable(const unsigned char *word, size_t size) {
         if (size > INLINE) return of_long(word, size);
-        uint64_t low, high;
-        std::memcpy(&low, word, 8);
-        std::memcpy(&high, word + 8, 8);
-        if (IS_BIG_ENDIAN) {
-            low = swap_bytes(low);
-            high = swap_bytes(high);
-        }
+        const uint64_t low = eight_bytes(word), high = eight_bytes(word + 8);
         return {low & FORMS.masks[size][0], (high & FORMS.masks[size][1]) | FORMS.lengths[size][1]};
     }
 
@@ -100,7 +94,7 @@ public:
     struct Record {
         uint32_t size, count;
         const int32_t *ids() const { return reinterpret_cast<const int32_t *>(this + 1); }
-        const char *bytes() const { return reinterpret_cast<const char *>(ids() + count); }
+        const unsigned char *bytes() const { return reinterpret_cast<const unsigned char *>(ids() + count); }
     };
     static constexpr uint64_t IN_RECORD = uint64_t(1) << 63;  // in `third`: first_two is the address of a Record
 
@@ -235,7 +229,7 @@ private:
 
     static bool is_word(const Found &found, const unsigned char *word) {
         const Record &record = record_of(found);
-        return !std::memcmp(record.bytes(), word, record.size);
+        return are_equal(record.bytes(), word, record.size);  // more than INLINE
     }
     static void copy_slot(const Bucket &bucket, size_t slot, WordTable &to, Writer &writer);
 

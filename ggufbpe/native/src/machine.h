@@ -218,4 +218,19 @@ ALWAYS_INLINE uint64_t swap_bytes(uint64_t number) {
 #endif
 }
 
+// Eight bytes as a number; the first byte is the lowest one.
+ALWAYS_INLINE uint64_t eight_bytes(const unsigned char *from) {
+    uint64_t number;
+    std::memcpy(&number, from, sizeof number);
+    return IS_BIG_ENDIAN ? swap_bytes(number) : number;
+}
+
+// Whether `size` bytes, 8 or more, are equal. Calling memcmp takes longer for a word, and compares single bytes in WebAssembly.
+inline bool are_equal(const unsigned char *one, const unsigned char *other, size_t size) {
+    for (size_t at = 0; at < size - 8; at += 8) {
+        if (eight_bytes(one + at) != eight_bytes(other + at)) return false;
+    }
+    return eight_bytes(one + size - 8) == eight_bytes(other + size - 8);
+}
+
 }  // namespace ggufbpe

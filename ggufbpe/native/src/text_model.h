@@ -28,6 +28,7 @@ struct Part {
     const unsigned char *data;
     size_t size;
     std::shared_ptr<ExactSumCheck> sum_check = nullptr;  // what the parts of a divided text take for granted, if they do
+    bool is_utf8 = false;                                // known to be
 };
 
 // Thrown while a part is encoded if what it takes for granted is not so: ids of parts are wrong, the text must be encoded whole.

@@ -1,7 +1,6 @@
 // The words of a block that the cache lacks: encoded together, then cached.
 
 #include <algorithm>
-#include <cstring>
 
 #include "bpe/bpe_scratch.h"
 
@@ -32,7 +31,7 @@ void BPEModel::find_different(Scratch &scratch) {
             }
             const size_t seen = slots[at] - 1u;
             if (scratch.word_keys[seen].low == missing.key.low && scratch.word_keys[seen].high == missing.key.high &&
-                (missing.key.is_inline() || !std::memcmp(scratch.words[seen].data, missing.word.data, missing.word.size))) {
+                (missing.key.is_inline() || are_equal(scratch.words[seen].data, missing.word.data, missing.word.size))) {
                 break;
             }
         }

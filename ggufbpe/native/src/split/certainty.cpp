@@ -50,8 +50,36 @@ std::vector<uint8_t> ColumnGroups::group_of() const {
     return result;
 }
 
+namespace {
+
+// States from which a match, longer than any before, certainly comes: each class, and the end of the text, ends one or leads to
+// such a state.
+std::vector<bool> states_that_match(const Automaton &automaton) {
+    std::vector<bool> result(automaton.states(), true);
+    result[Automaton::DEAD] = false;
+    for (bool is_changed = true; is_changed;) {
+        is_changed = false;
+        for (size_t state = 1; state < result.size(); ++state) {
+            for (size_t c = 0; result[state] && c <= automaton.classes(); ++c) {
+                if (automaton.accepts(state, c) || (c < automaton.classes() && result[automaton.next(state, c)])) continue;
+                result[state] = false;
+                is_changed = true;
+            }
+        }
+    }
+    return result;
+}
+
+}  // namespace
+
 WindowExplorer::WindowExplorer(const Automaton &automaton, const ColumnGroups &groups, size_t length, size_t asked)
-    : automaton_(automaton), groups_(groups), length_(length), asked_(asked), end_(groups.size() - 1), steps_(length + 1) {
+    : automaton_(automaton),
+      groups_(groups),
+      length_(length),
+      asked_(asked),
+      end_(groups.size() - 1),
+      will_match_(states_that_match(automaton)),
+      steps_(length + 1) {
     std::vector<bool> reached(automaton.states(), false);  // in the middle of a match
     std::vector<uint16_t> todo{Automaton::START};
     while (!todo.empty()) {
@@ -129,7 +157,9 @@ WindowExplorer::Outcomes WindowExplorer::outcomes_unmatched(const Window &window
     const Step last = walk(window, asked_);
     Outcomes found = last.ends >> (NO_MATCH + 1) ? BOUNDARY : 0;
     if (last.ends >> NO_MATCH & 1) found |= NO_BOUNDARY;
-    for (const Way &way : last.ways) found |= way.end == NO_MATCH ? BOUNDARY | NO_BOUNDARY : BOUNDARY;
+    for (const Way &way : last.ways) {
+        found |= way.end == NO_MATCH && !will_match_[way.state] ? BOUNDARY | NO_BOUNDARY : BOUNDARY;
+    }
     return found;
 }
 

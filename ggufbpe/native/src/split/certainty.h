@@ -84,6 +84,7 @@ private:
     const Automaton &automaton_;
     const ColumnGroups &groups_;
     const size_t length_, asked_, end_;
+    const std::vector<bool> will_match_;  // of each state: whatever follows, a match ends there or later
     Window last_window_ = {};
     size_t shared_ = 0;                        // how many groups of the last window are in steps_
     std::vector<Step> steps_;                  // after so many groups of the last window

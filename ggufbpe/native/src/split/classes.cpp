@@ -43,13 +43,6 @@ WITH_AVX2 size_t classify_run(const unsigned char *text, size_t size, size_t pla
     return done;
 }
 
-// Whether that is worthwhile: the next 16 bytes are ASCII.
-bool begins_run(const unsigned char *text) {
-    uint64_t words[2];
-    std::memcpy(words, text, sizeof words);
-    return !((words[0] | words[1]) & 0x8080808080808080u);
-}
-
 // The last vector may extend past the end: both buffers have a margin there.
 template <typename Table>
 WITH_AVX2 void look_up_vectors(const uint8_t *from, size_t count, const uint8_t *table, uint8_t *to) {
@@ -110,6 +103,39 @@ uint8_t ClassTable::class_before(const unsigned char *text, size_t position) con
     return class_at(text, position, start);
 }
 
+void ClassTable::classify_mixed(const unsigned char *text, size_t size, size_t end, const uint8_t *class_of, uint8_t *classes,
+                                uint32_t *offsets, size_t &place, size_t &count) const {
+    size_t i = place, n = count;
+    while (i < end && size - i >= 8) {
+        const uint64_t bytes = eight_bytes(text + i);
+        if (!(bytes & 0x8080808080808080u)) break;
+        if ((bytes & 0xC0E0C0E0C0E0C0E0u) == 0x80C080C080C080C0u) {  // four of two bytes
+            const uint64_t code_points = (bytes & 0x001F001F001F001Fu) << 6 | (bytes >> 8 & 0x003F003F003F003Fu);
+            for (size_t k = 0; k < 4; ++k, i += 2) {
+                offsets[n + k] = static_cast<uint32_t>(i);
+                classes[n + k] = class_of[code_points >> (16 * k) & 0xFFFF];
+            }
+            n += 4;
+            continue;
+        }
+        offsets[n] = static_cast<uint32_t>(i);
+        if (!(bytes & 0x80)) {
+            classes[n++] = ascii_[bytes & 0x7F];
+            i += 1;
+        } else if ((bytes & 0xC0E0) == 0x80C0) {
+            classes[n++] = class_of[(bytes & 0x1F) << 6 | (bytes >> 8 & 0x3F)];
+            i += 2;
+        } else if ((bytes & 0xC0C0F0) == 0x8080E0) {
+            classes[n++] = class_of[(bytes & 0x0F) << 12 | (bytes >> 8 & 0x3F) << 6 | (bytes >> 16 & 0x3F)];
+            i += 3;
+        } else {
+            break;
+        }
+    }
+    place = i;
+    count = n;
+}
+
 size_t ClassTable::classify(const unsigned char *text, size_t size, uint8_t *classes, Buffer<uint32_t> &offset_buffer,
                             bool &is_ascii, const Poll &poll) const {
     const auto ascii_run = [&](const unsigned char *from, size_t most, uint8_t *to) -> size_t {
@@ -138,24 +164,23 @@ size_t ClassTable::classify(const unsigned char *text, size_t size, uint8_t *cla
     in_pieces(size - done, poll, [&](size_t, size_t most) {
         const size_t end = done + most;  // of a piece; the last character may extend beyond
         while (i < end) {
-            if (text[i] >= 0x80) {
-                unsigned length;
-                offsets[count] = static_cast<uint32_t>(i);
-                classes[count++] = class_of[code_point_at(text + i, text + size, length)];
-                i += length;
+            classify_mixed(text, size, end, class_of, classes, offsets, i, count);
+            if (i >= end) break;
+            if (text[i] < 0x80) {
+                size_t run = 0;
+#if GGUFBPE_VECTORS
+                if (has_vectors()) run = classify_run(text + i, end - i, i, ascii_, classes + count, offsets + count);
+#endif
+                for (i += run, count += run; i < end && text[i] < 0x80; ++i) {
+                    offsets[count] = static_cast<uint32_t>(i);
+                    classes[count++] = ascii_[text[i]];
+                }
                 continue;
             }
-#if GGUFBPE_VECTORS
-            if (end - i >= VECTOR_BYTES && begins_run(text + i) && has_vectors()) {
-                const size_t run = classify_run(text + i, end - i, i, ascii_, classes + count, offsets + count);
-                i += run;
-                count += run;
-            }
-#endif
-            for (; i < end && text[i] < 0x80; ++i) {
-                offsets[count] = static_cast<uint32_t>(i);
-                classes[count++] = ascii_[text[i]];
-            }
+            unsigned length;
+            offsets[count] = static_cast<uint32_t>(i);
+            classes[count++] = class_of[code_point_at(text + i, text + size, length)];
+            i += length;
         }
     });
     offsets[count] = static_cast<uint32_t>(size);

@@ -45,6 +45,11 @@ private:
 
     const uint8_t *wide() const;
 
+    // Writes classes and offsets of characters of one to three bytes from `place` to `end` or up to 7 bytes beyond it; `place` and
+    // `count` are moved behind them. Stops where eight ASCII characters follow each other, and before the last bytes of a text.
+    void classify_mixed(const unsigned char *text, size_t size, size_t end, const uint8_t *class_of, uint8_t *classes,
+                        uint32_t *offsets, size_t &place, size_t &count) const;
+
     uint8_t ascii_[128] = {};
     std::vector<std::pair<uint32_t, uint8_t>> runs_;
     Lazy<OfEach> wide_;  // the class of every code point; made when the first non-ASCII one comes

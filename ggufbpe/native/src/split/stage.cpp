@@ -34,8 +34,10 @@ void copy_prior(const Stage::Block &block, uint8_t *boundary, const Poll &poll) 
     boundary[0] = BOUNDARY;
 }
 
-void look_up_block(const uint8_t *from, size_t count, const uint8_t *table, size_t width, uint8_t *to, const Poll &poll) {
-    in_pieces(count, poll, [&](size_t first, size_t end) { look_up_each(from + first, end - first, table, width, to + first); });
+void look_up_block(const uint8_t *from, size_t count, const std::vector<uint8_t> &table, uint8_t *to, const Poll &poll) {
+    in_pieces(count, poll, [&](size_t first, size_t end) {
+        look_up_each(from + first, end - first, table.data(), table.size(), to + first);
+    });
 }
 
 }  // namespace
@@ -76,8 +78,6 @@ void Stage::set_classes(const Rule &rule, const Alphabet &alphabet, const std::v
     if (automaton_) {
         for (size_t c : representatives) column_of_.push_back(alphabet_columns_[c]);
         column_of_.push_back(static_cast<uint8_t>(automaton_->classes()));
-        is_identity_ = true;
-        for (size_t c = 0; c < column_of_.size(); ++c) is_identity_ = is_identity_ && column_of_[c] == c;
     }
     for (int32_t set : rule.sets) {
         std::vector<uint8_t> member;
@@ -109,26 +109,19 @@ void Stage::run(const Block &block, uint8_t *boundary, Scratch &scratch, const P
 // ---- automata -----------------------------------------------------------------------------------------------------
 
 void Stage::run_automaton(const Block &block, uint8_t *boundary, Scratch &scratch, const Poll &poll) const {
-    Block of_columns = block;
-    if (!is_identity_) {
-        uint8_t *columns = with_margins(scratch.columns, block.count);
-        look_up_block(block.classes, block.count + 1, column_of_.data(), column_of_.size(), columns, poll);
-        columns[-3] = columns[-2] = columns[-1] = static_cast<uint8_t>(automaton_->classes());
-        of_columns.classes = columns;
-    }
     Pace pace(poll);
     if (block.count < SHORT || !windows().usable()) {
         copy_prior(block, boundary, poll);
         bool is_unmatched = false;
-        mark_matches(of_columns, 0, block.count, is_unmatched, boundary, pace);
+        mark_matches(block, 0, block.count, is_unmatched, boundary, pace);
         return;
     }
-    const uint8_t *groups = of_columns.classes;
+    const uint8_t *values = block.classes;
     if (!windows().group_of().empty()) {
-        uint8_t *narrow = with_margins(scratch.groups, block.count);
-        look_up_block(of_columns.classes, block.count + 1, windows().group_of().data(), automaton_->classes() + 1, narrow, poll);
-        narrow[-3] = narrow[-2] = narrow[-1] = windows().end();
-        groups = narrow;
+        uint8_t *groups = with_margins(scratch.groups, block.count);
+        look_up_block(block.classes, block.count + 1, windows().group_of(), groups, poll);
+        groups[-3] = groups[-2] = groups[-1] = windows().end();
+        values = groups;
     }
     // In pieces, because in a run of line breaks every place may be uncertain. A match may end in a later piece.
     size_t done = 0;
@@ -136,7 +129,7 @@ void Stage::run_automaton(const Block &block, uint8_t *boundary, Scratch &scratc
     for (size_t from = 0; from < block.count; from += PIECE) {
         const size_t end = std::min(from + PIECE, block.count);
         scratch.uncertain.clear();
-        windows().mark(groups, block.prior, from, end, boundary, scratch.uncertain);
+        windows().mark(values, block.prior, from, end, boundary, scratch.uncertain);
         if (is_boundary && done >= from && done < end) boundary[done] = BOUNDARY;
         for (uint32_t place : scratch.uncertain) {
             if (place < done) continue;
@@ -144,7 +137,7 @@ void Stage::run_automaton(const Block &block, uint8_t *boundary, Scratch &scratc
             for (const size_t near = place - std::min(place - done, SHORT); begin > near && !boundary[begin];) --begin;
             begin -= find_first(0, begin - done, pace, [=](size_t back) { return boundary[begin - back]; });
             if (begin > done) is_unmatched = false;
-            done = mark_matches(of_columns, begin, place, is_unmatched, boundary, pace);
+            done = mark_matches(block, begin, place, is_unmatched, boundary, pace);
             is_boundary = !is_unmatched;
         }
         if (end < block.count) poll();
@@ -154,14 +147,9 @@ void Stage::run_automaton(const Block &block, uint8_t *boundary, Scratch &scratc
 // Where the run of one class that goes on from `from` ends, or `stop` before that.
 static size_t run_end(const Stage::Block &block, size_t from, size_t stop) {
     const uint8_t of_run = block.classes[from];
-    const auto eight = [](const uint8_t *bytes) {
-        uint64_t all;
-        std::memcpy(&all, bytes, sizeof all);
-        return IS_BIG_ENDIAN ? swap_bytes(all) : all;
-    };
     for (size_t i = from + 1; i < stop; i += 8) {
-        const uint64_t prior = block.prior ? eight(block.prior + i) : 0;
-        const uint64_t ends = prior | (eight(block.classes + i) ^ of_run * 0x0101010101010101u);
+        const uint64_t prior = block.prior ? eight_bytes(block.prior + i) : 0;
+        const uint64_t ends = prior | (eight_bytes(block.classes + i) ^ of_run * 0x0101010101010101u);
         if (ends) return std::min(i + lowest_bit(ends) / 8, stop);
     }
     return stop;
@@ -175,7 +163,7 @@ size_t Stage::match_end(const Block &block, size_t from, Pace &pace) const {
     size_t last = from, counted = from;
     size_t i = from, stop = from + std::min(block.count - from, Pace::STEPS);
     for (;; ++i) {
-        const size_t column = block.prior && i > from && block.prior[i] ? end : block.classes[i];
+        const size_t column = block.prior && i > from && block.prior[i] ? end : column_of_[block.classes[i]];
         if (automaton.accepts(state, column)) last = i;
         if (column == end) break;
         const uint16_t next = automaton.next(state, column);

@@ -49,10 +49,10 @@ public:
 
     // Memory of one caller at a time, reused between calls.
     struct Scratch {
-        Buffer<uint8_t> columns, groups;
+        Buffer<uint8_t> groups;
         std::vector<uint32_t> uncertain;  // code points
 
-        size_t bytes() const { return columns.bytes() + groups.bytes(); }
+        size_t bytes() const { return groups.bytes(); }
     };
 
     // Appends to `meaning`, for each class of the alphabet, what the class means to this stage. Throws std::invalid_argument if
@@ -75,7 +75,7 @@ private:
     enum class Step { NONE, DIGIT_GROUPS, THOUSANDS, TRAILING_WHITE_SPACE, BLOCKS_OF_WHITE_SPACE, LETTERS_JOINED_BY_SPACES };
 
     const Windows &windows() const {
-        return windows_.get([this] { return std::make_unique<Windows>(*automaton_, weights_); });
+        return windows_.get([this] { return std::make_unique<Windows>(*automaton_, weights_, column_of_); });
     }
     bool is_in(size_t set, uint8_t class_number) const { return members_[set][class_number]; }
 
@@ -95,7 +95,6 @@ private:
     std::vector<uint8_t> alphabet_columns_;   // the column of each class of the alphabet
     std::vector<uint8_t> column_of_;          // of each class, and of the end
     std::vector<double> weights_;             // of each column: how frequent it is
-    bool is_identity_ = false;                // columns are classes
     std::vector<std::vector<uint8_t>> members_;  // [set of the step][class]: whether it is in it
     std::unique_ptr<Automaton> contraction_;  // of letters_joined_by_spaces, over classes
     Lazy<Windows> windows_;

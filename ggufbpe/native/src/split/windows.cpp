@@ -81,12 +81,13 @@ std::vector<Product> cover(WindowSet wanted, const WindowSet &forbidden) {
     return products;
 }
 
-std::vector<Windows::Group> groups_of(const std::vector<Product> &products, size_t width) {
+// `group_of` has the group of each value that is looked up.
+std::vector<Windows::Group> groups_of(const std::vector<Product> &products, const std::vector<uint8_t> &group_of) {
     std::vector<Windows::Group> groups((products.size() + 7) / 8);
     for (size_t i = 0; i < products.size(); ++i) {
         for (size_t place = 0; place < WIDEST_WINDOW; ++place) {
-            for (size_t c = 0; c < width; ++c) {
-                if (products[i][place] >> c & 1) groups[i / 8].table[place][c] |= uint8_t(1u << (i % 8));
+            for (size_t value = 0; value < group_of.size(); ++value) {
+                if (products[i][place] >> group_of[value] & 1) groups[i / 8].table[place][value] |= uint8_t(1u << (i % 8));
             }
         }
     }
@@ -95,11 +96,10 @@ std::vector<Windows::Group> groups_of(const std::vector<Product> &products, size
 
 }  // namespace
 
-Windows::Windows(const Automaton &automaton, const std::vector<double> &weights) {
+Windows::Windows(const Automaton &automaton, const std::vector<double> &weights, const std::vector<uint8_t> &column_of) {
     const ColumnGroups groups(automaton, weights, MOST_COLUMNS);
     const size_t width = groups.size();
-    end_ = static_cast<uint8_t>(width - 1);
-    if (automaton.classes() >= width) group_of_ = groups.group_of();
+    const auto end = static_cast<uint8_t>(width - 1);
     const uint16_t any = static_cast<uint16_t>((1u << width) - 1);
     WindowExplorer four(automaton, groups, 4, 2), five(automaton, groups, 5, 3);
     // Windows with a certain boundary, with certainly none, with either of these, and uncertain ones.
@@ -112,11 +112,11 @@ Windows::Windows(const Automaton &automaton, const std::vector<double> &weights)
     };
     std::vector<Window> asked;  // about which a wider window may be certain
     for (uint8_t b = 0; b < width; ++b) {
-        for (uint8_t c = 0; c < end_; ++c) {
-            for (uint8_t d = 0; d < end_; ++d) {
+        for (uint8_t c = 0; c < end; ++c) {
+            for (uint8_t d = 0; d < end; ++d) {
                 for (uint8_t e = 0; e < width; ++e) {
                     const Certainty certainty = four.certainty({b, c, d, e});
-                    if (certainty == Certainty::UNCERTAIN && b != end_) {
+                    if (certainty == Certainty::UNCERTAIN && b != end) {
                         asked.push_back({0, b, c, d, e});
                     } else {
                         add(certainty, b, c, d, e, any);
@@ -133,9 +133,26 @@ Windows::Windows(const Automaton &automaton, const std::vector<double> &weights)
     }
     const std::vector<Product> certain = cover(with, without), uncertain = cover(unknown, known);
     if (certain.size() > MOST_PRODUCTS || uncertain.size() > MOST_PRODUCTS) return;
-    certain_ = groups_of(certain, width);
-    uncertain_ = groups_of(uncertain, width);
+    std::vector<uint8_t> values;  // the group of each: classes, or the groups themselves
+    for (uint8_t column : column_of) values.push_back(groups.group_of()[column]);
+    if (values.size() > MOST_COLUMNS + 1) {
+        group_of_.swap(values);
+        for (size_t group = 0; group < width; ++group) values.push_back(static_cast<uint8_t>(group));
+    }
+    end_ = static_cast<uint8_t>(values.size() - 1);
+    certain_ = groups_of(certain, values);
+    uncertain_ = groups_of(uncertain, values);
+    if (!matters(0, values.size())) places_ = matters(1, values.size()) || matters(4, values.size()) ? 4 : 2;
     usable_ = true;
+}
+
+// Whether a product excludes any value at a place.
+bool Windows::matters(size_t place, size_t values) const {
+    const auto excludes = [=](const Group &group) {
+        const auto &table = group.table[place];
+        return !std::all_of(table, table + values, [&](uint8_t products) { return products == table[0]; });
+    };
+    return std::any_of(certain_.begin(), certain_.end(), excludes) || std::any_of(uncertain_.begin(), uncertain_.end(), excludes);
 }
 
 namespace {
@@ -152,7 +169,7 @@ bool in_any(const Tables &groups, const uint8_t *w) {
 }
 
 // One code point after the other: any processor.
-void mark_each(const Tables &certain, const Tables &uncertain, uint8_t end, const uint8_t *columns, const uint8_t *prior,
+void mark_each(const Tables &certain, const Tables &uncertain, uint8_t end, const uint8_t *values, const uint8_t *prior,
                size_t from, size_t count, uint8_t *boundary, std::vector<uint32_t> &found) {
     for (size_t i = from; i < count; ++i) {
         if (i == 0 || (prior && prior[i])) {
@@ -160,7 +177,7 @@ void mark_each(const Tables &certain, const Tables &uncertain, uint8_t end, cons
             continue;
         }
         uint8_t window[5];
-        std::copy(columns + i - 3, columns + i + 2, window);
+        std::copy(values + i - 3, values + i + 2, window);
         if (prior) {
             const uint8_t *here = prior + i;
             if (here[-2]) window[0] = end;
@@ -175,33 +192,40 @@ void mark_each(const Tables &certain, const Tables &uncertain, uint8_t end, cons
 
 #if GGUFBPE_VECTORS
 
+// By the middle PLACES of windows.
+template <size_t PLACES>
 VECTOR_INLINE Bytes look_up(const Tables &groups, const Bytes (&window)[WIDEST_WINDOW]) {
     Bytes result = repeat(0);
     for (const Windows::Group &group : groups) {
         const auto &table = group.table;
-        const Bytes before = Shuffle(table[0])(window[0]) & Shuffle(table[1])(window[1]) & Shuffle(table[2])(window[2]);
-        result = result | (before & (Shuffle(table[3])(window[3]) & Shuffle(table[4])(window[4])));
+        Bytes products = Shuffle(table[2])(window[2]) & Shuffle(table[3])(window[3]);
+        if (PLACES > 2) products = products & (Shuffle(table[1])(window[1]) & Shuffle(table[4])(window[4]));
+        if (PLACES > 4) products = products & Shuffle(table[0])(window[0]);
+        result = result | products;
     }
     return result;
 }
 
 // As many places at a time as a vector has bytes.
-WITH_AVX2 void mark_vectors(const Tables &certain, const Tables &uncertain, uint8_t end, const uint8_t *columns,
+template <size_t PLACES>
+WITH_AVX2 void mark_vectors(const Tables &certain, const Tables &uncertain, uint8_t end, const uint8_t *values,
                             const uint8_t *prior, size_t from, size_t count, uint8_t *boundary,
                             std::vector<uint32_t> &found) {
     const Bytes ends = repeat(end);
     for (size_t i = from; i < count; i += VECTOR_BYTES) {
-        const uint8_t *here = columns + i;
+        const uint8_t *here = values + i;
         Bytes window[WIDEST_WINDOW] = {load(here - 3), load(here - 2), load(here - 1), load(here), load(here + 1)};
         Bytes before = repeat(0);
         if (prior) {
             before = load(prior + i);
-            window[0] = choose(load(prior + i - 2), ends, window[0]);
-            window[1] = choose(load(prior + i - 1), ends, window[1]);
-            window[4] = choose(load(prior + i + 1), ends, window[4]);
+            if (PLACES > 4) window[0] = choose(load(prior + i - 2), ends, window[0]);
+            if (PLACES > 2) {
+                window[1] = choose(load(prior + i - 1), ends, window[1]);
+                window[4] = choose(load(prior + i + 1), ends, window[4]);
+            }
         }
-        const Bytes is_uncertain = and_not(is_not_zero(look_up(uncertain, window)), before);
-        store(boundary + i, before | and_not(is_not_zero(look_up(certain, window)), is_uncertain));
+        const Bytes is_uncertain = and_not(is_not_zero(look_up<PLACES>(uncertain, window)), before);
+        store(boundary + i, before | and_not(is_not_zero(look_up<PLACES>(certain, window)), is_uncertain));
         uint32_t bits = highest_bits(is_uncertain);
         if (i == 0) bits &= ~1u;
         if (count - i < VECTOR_BYTES) bits &= (1u << (count - i)) - 1;
@@ -214,12 +238,15 @@ WITH_AVX2 void mark_vectors(const Tables &certain, const Tables &uncertain, uint
 
 }  // namespace
 
-void Windows::mark(const uint8_t *columns, const uint8_t *prior, size_t from, size_t count, uint8_t *boundary,
+void Windows::mark(const uint8_t *values, const uint8_t *prior, size_t from, size_t count, uint8_t *boundary,
                    std::vector<uint32_t> &uncertain) const {
 #if GGUFBPE_VECTORS
-    if (has_vectors()) return mark_vectors(certain_, uncertain_, end_, columns, prior, from, count, boundary, uncertain);
+    if (has_vectors()) {
+        const auto mark_by = places_ == 2 ? mark_vectors<2> : places_ == 4 ? mark_vectors<4> : mark_vectors<5>;
+        return mark_by(certain_, uncertain_, end_, values, prior, from, count, boundary, uncertain);
+    }
 #endif
-    mark_each(certain_, uncertain_, end_, columns, prior, from, count, boundary, uncertain);
+    mark_each(certain_, uncertain_, end_, values, prior, from, count, boundary, uncertain);
 }
 
 }  // namespace ggufbpe

@@ -22,23 +22,24 @@ class Windows {
 public:
     static constexpr size_t MOST_COLUMNS = 15;  // and the end of the text: 16 values, a byte shuffle's
 
-    // `weights` says how frequent the columns are, roughly: it decides which are grouped if there are too many.
-    Windows(const Automaton &automaton, const std::vector<double> &weights);
+    // `weights` says how frequent the columns are, roughly: it decides which are grouped if there are too many. `column_of` has
+    // the column of each class, and of the end of the text.
+    Windows(const Automaton &automaton, const std::vector<double> &weights, const std::vector<uint8_t> &column_of);
 
     // False if there would be too many products.
     bool usable() const { return usable_; }
 
-    // If the automaton has more than MOST_COLUMNS columns, those that differ least count as one: the group of each, 256
-    // entries, to be looked up before mark(). Empty if columns can be used directly.
+    // If there are more than MOST_COLUMNS classes, columns take their place, of which those that differ least count as one: the
+    // group of each class, to be looked up before mark(). Empty if classes can be used directly.
     const std::vector<uint8_t> &group_of() const { return group_of_; }
     uint8_t end() const { return end_; }  // the value of the end of the text
 
     // For each code point from `from` to `count`: boundary[i] becomes 0xFF if a match certainly begins or ends before it, else
-    // 0 (prior boundaries included); uncertain places are appended to `uncertain`. `columns` is readable from -3 to count + 32;
-    // before the first code point there are three end values. `prior` may be null: then only the first code point is a
-    // boundary; else it is readable from -2 to count + 32, and a piece begins where it is 0xFF. `boundary` from `count` to
-    // count + 31 may be overwritten.
-    void mark(const uint8_t *columns, const uint8_t *prior, size_t from, size_t count, uint8_t *boundary,
+    // 0 (prior boundaries included); uncertain places are appended to `uncertain`. `values`, which are classes or groups, is
+    // readable from -3 to count + 32; before the first code point there are three end values. `prior` may be null: then only the
+    // first code point is a boundary; else it is readable from -2 to count + 32, and a piece begins where it is 0xFF. `boundary`
+    // from `count` to count + 31 may be overwritten.
+    void mark(const uint8_t *values, const uint8_t *prior, size_t from, size_t count, uint8_t *boundary,
               std::vector<uint32_t> &uncertain) const;
 
     // Products of five sets, eight to a byte: a window is in one of them if the AND of the five bytes is not 0.
@@ -47,7 +48,10 @@ public:
     };
 
 private:
+    bool matters(size_t place, size_t values) const;
+
     bool usable_ = false;
+    size_t places_ = 5;  // how many in the middle of a window matter: 2, 4 or 5
     uint8_t end_ = 0;
     std::vector<uint8_t> group_of_;
     std::vector<Group> certain_;    // windows with a boundary in the middle

@@ -102,10 +102,9 @@ void SpmModel::cut_fragments(const unsigned char *, std::vector<Fragment> &fragm
 }
 
 void SpmModel::divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const {
-    const size_t first = part.size > size + size / 2 && is_utf8(part.data, part.size, poll)
-                             ? tables(poll).splitter->cut(part.data, part.size, size, poll)
-                             : part.size;
-    parts.push_back({part.token, part.data, first});
+    const bool is_divided = part.size > size + size / 2 && (part.is_utf8 || is_utf8(part.data, part.size, poll));
+    const size_t first = is_divided ? tables(poll).splitter->cut(part.data, part.size, size, poll) : part.size;
+    parts.push_back({part.token, part.data, first, nullptr, part.is_utf8});
     BPEModel::divide({PLAIN, part.data + first, part.size - first}, size, parts, poll);
 }
 
@@ -114,7 +113,7 @@ void SpmModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, 
     const bool has_prefix = add_space_prefix_ && part.token == FRAGMENT;
     if (part.token == PLAIN) {
         BPEModel::encode(part, scratch, ids, poll);
-    } else if (is_utf8(part.data, part.size, poll)) {
+    } else if (part.is_utf8 || is_utf8(part.data, part.size, poll)) {
         encode_utf8(part.data, part.size, has_prefix, own, ids, poll);
     } else {
         encode_bytes(part.data, part.size, has_prefix, own, ids, poll);
