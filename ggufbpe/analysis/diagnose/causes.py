@@ -192,12 +192,12 @@ def special_token_types(vocabulary: Vocabulary, types: dict[int, int]) -> Cause:
     return Cause("special_token_types", {"what": what, "tokens": tokens}, fix, change)
 
 
-def merges_of(path: str) -> Cause:
-    """The merges of another model file."""
+def merges_of(model: str) -> Cause:
+    """The merges of another model, which is given by its name."""
     return Cause(
         "merges",
-        {"what": f"the words are merged with the merges of {path}", "model": path},
-        f"convert the model again with the merges of {path}",
+        {"what": f"the words are merged with the merges of {model}", "model": model},
+        f"convert the model again with the merges of {model}",
     )
 
 

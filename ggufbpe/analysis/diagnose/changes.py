@@ -194,7 +194,7 @@ class Changes:
             return changes + list(model_changes(self.vocabulary, self.merges_of))
         changes.append(("ignore_merges", with_ignore_merges))
         changes.append(("merges", with_merges_by_id))
-        changes += [("merges", with_merges(other.vocabulary)) for other in self.merges_of]
+        changes += [("merges", with_merges(other)) for other in self.merges_of]
         return changes
 
     def _type_changes(self, source: str | bytes) -> Iterator[EncodingChange]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ...models.pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer
 from ...models.special_ids import STRIPS_MASK, takes_space_behind
 from ...models.vocabulary import LSTRIP, NORMAL, RSTRIP, Vocabulary
+from ...tokenizer import Tokenizer
 from . import causes
 from .cause import Cause
 from .text_changes import TextChange
@@ -88,12 +89,12 @@ def with_text_change(change: TextChange) -> EncodingChange:
     return lambda encoding: encoding.with_cause(change.cause, texts=(*encoding.texts, change))
 
 
-def with_merges(other: Vocabulary) -> EncodingChange:
-    """A change to the merges of another vocabulary with the same tokens."""
+def with_merges(other: Tokenizer) -> EncodingChange:
+    """A change to the merges of another model with the same tokens."""
 
     def change(encoding: Encoding) -> Encoding:
-        vocabulary = encoding.vocabulary._replace(merges=other.merges)
-        return encoding.with_cause(causes.merges_of(other.path), vocabulary=vocabulary)
+        vocabulary = encoding.vocabulary._replace(merges=other.vocabulary.merges)
+        return encoding.with_cause(causes.merges_of(other.name), vocabulary=vocabulary)
 
     return change
 

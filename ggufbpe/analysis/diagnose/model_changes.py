@@ -71,7 +71,7 @@ def model_changes(vocabulary: Vocabulary, others: Sequence[Tokenizer]) -> Iterat
         yield "charsmap", _with(cause, charsmap=b"")
     for other in others:
         if other.vocabulary.charsmap != vocabulary.charsmap:
-            yield "charsmap", _of_other("charsmap", vocabulary, other.vocabulary)
+            yield "charsmap", _of_other("charsmap", vocabulary, other, other.vocabulary.charsmap)
     yield from _score_changes(vocabulary, others)
     yield from _byte_changes(vocabulary)
     yield from _unknown_changes(vocabulary)
@@ -119,7 +119,7 @@ def _score_changes(vocabulary: Vocabulary, others: Sequence[Tokenizer]) -> Itera
     for other in others:
         theirs = other.vocabulary.scores[:size]  # the file may have lost tokens behind these
         if len(theirs) == size and theirs != vocabulary.scores:
-            yield "scores", _of_other("scores", vocabulary, other.vocabulary._replace(scores=theirs))
+            yield "scores", _of_other("scores", vocabulary, other, theirs)
 
 
 def _guessed_scores(vocabulary: Vocabulary) -> Iterator[NamedChange]:
@@ -193,17 +193,17 @@ def _unknown_changes(vocabulary: Vocabulary) -> Iterator[NamedChange]:
         yield "unk", _with(cause, special_ids={**vocabulary.special_ids, "unk": token})
 
 
-def _of_other(field: str, vocabulary: Vocabulary, other: Vocabulary) -> EncodingChange:
-    """A change to the scores or the charsmap of another vocabulary with the same tokens."""
-    what = f"the given ids are made with the {field} of {other.path}"
+def _of_other(field: str, vocabulary: Vocabulary, other: Tokenizer, theirs: Any) -> EncodingChange:
+    """A change to `theirs`, the scores or the charsmap of another model with the same tokens."""
+    what = f"the given ids are made with the {field} of {other.name}"
     if field == "charsmap" and not vocabulary.charsmap:
         what += ", and the model has none"
     cause = Cause(
         field,
-        {"what": what, "problem": "other model", "model": other.path},
-        f"convert the model again with the {field} of {other.path}",
+        {"what": what, "problem": "other model", "model": other.name},
+        f"convert the model again with the {field} of {other.name}",
     )
-    return _with(cause, **{field: getattr(other, field)})
+    return _with(cause, **{field: theirs})
 
 
 def _with(cause: Cause, way: str = "", **fields: object) -> EncodingChange:

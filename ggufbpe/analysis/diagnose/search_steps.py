@@ -200,7 +200,7 @@ class Steps:
         yield SearchStep("ignore_merges", with_ignore_merges, least=_LEAST_OF_MERGES)
         for other in self._same:
             if list(other.vocabulary.merges) != list(self._vocabulary.merges):
-                yield SearchStep("merges", with_merges(other.vocabulary), least=_LEAST_OF_MERGES)
+                yield SearchStep("merges", with_merges(other), least=_LEAST_OF_MERGES)
         if self._like is None:
             yield SearchStep("merges", with_merges_by_id, least=_LEAST_OF_MERGES)
 

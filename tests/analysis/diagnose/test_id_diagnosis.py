@@ -780,9 +780,10 @@ def test_scores_and_charsmap_of_another_file(tmp_path: Path) -> None:
         right = model(name)
         value = [1.0, *right.vocabulary.scores][:-1] if field == "scores" else b""
         wrong = changed(right, path="wrong.gguf", **{field: value})
-        found = diagnose(wrong, MIXED.encode(), right.encode(MIXED), others=[right]).explanations
+        named = Tokenizer(right.vocabulary, name="right")
+        found = diagnose(wrong, MIXED.encode(), right.encode(MIXED), others=[named]).explanations
         causes_of = [item.causes[0] for item in found if len(item.causes) == 1]
-        assert (field, right.vocabulary.path) in [(each.id, each.detail.get("model")) for each in causes_of]
+        assert (field, "right") in [(each.id, each.detail.get("model")) for each in causes_of]
 
 
 def test_scores_of_a_file_that_has_more_tokens() -> None:
@@ -895,6 +896,9 @@ def test_merges_of_another_model() -> None:
     known = diagnose(tokenizer, TEXT, ids, others=[other]).explanations[0]
     assert ([cause.id for cause in known.causes], known.explains) == (["merges"], 1.0)
     assert known.causes[0].detail["model"] == "other.gguf"
+    named = Tokenizer(other.vocabulary, name="other")
+    known = diagnose(tokenizer, TEXT, ids, others=[named]).explanations[0]
+    assert (known.causes[0].detail["model"], "other.gguf" in str(known)) == ("other", False)
 
 
 def test_merging_by_token_ids() -> None:
