@@ -235,14 +235,29 @@ class HFConfig:
         """Tokens that are added to a vocabulary without them, as convert_hf_to_gguf.py reads them."""
         for text, index in self._added.items():
             yield _id_of(index), text, TokenType.USER_DEFINED
-        for index, token in (self.config.get("added_tokens_decoder") or {}).items():
+        for index, token in self._added_tokens_decoder():
             text = token["content"]
-            if not isinstance(text, str):
-                raise NotImportableError(f"the added token {printable(str(index))} has no text")
             if token.get("special") or looks_special(text):
-                yield _id_of(index), text, TokenType.CONTROL
+                yield index, text, TokenType.CONTROL
             else:
-                yield _id_of(index), unescape_spaces(text), TokenType.USER_DEFINED
+                yield index, unescape_spaces(text), TokenType.USER_DEFINED
+
+    def added_by_transformers(self) -> list[dict[str, Any]]:
+        """The tokens that transformers adds, in order: added_tokens.json only without an added_tokens_decoder."""
+        entries = dict(self._added_tokens_decoder())
+        if "added_tokens_decoder" not in self.config:
+            special = set(self.named_tokens())
+            entries = {
+                _id_of(index): {"content": text, "special": text in special}
+                for text, index in self._added.items()
+            }
+        return [entries[index] for index in sorted(entries)]
+
+    def _added_tokens_decoder(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        for index, token in (self.config.get("added_tokens_decoder") or {}).items():
+            if not isinstance(token["content"], str):
+                raise NotImportableError(f"the added token {printable(str(index))} has no text")
+            yield _id_of(index), token
 
     def written_ids(self, known: Container[str], size: int) -> Iterator[tuple[str, int]]:
         """The special ids that an export recorded, except those of `known` keys."""

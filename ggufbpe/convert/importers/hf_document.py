@@ -71,9 +71,9 @@ class HFDocument:
     def __init__(self, document: dict[str, Any], config: HFConfig) -> None:
         self.document, self.config = _without_borders(document), config
         self.model = _model(document)
-        in_file = _added_tokens(document)
-        self.added_beside = self._added_beside(in_file)
-        self.added = [*in_file, *self.added_beside]
+        self._added_in_file = _added_tokens(document)
+        self.added_beside = self._added_beside()
+        self.added = [*self._added_in_file, *self.added_beside]
         self.tokens, self.types = self._token_list()
         self.ids = {token: index for index, token in enumerate(self.tokens)}
         for part in self.parts("normalizer"):
@@ -106,21 +106,24 @@ class HFDocument:
         else:
             yield from ((text, token) for token, (text, _) in enumerate(vocab) if text)
 
-    def _added_beside(self, in_file: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The tokens that only the files beside add, as transformers takes them; not those whose id is taken."""
-        known = dict(self._vocab()) | {token["content"]: token["id"] for token in in_file}
-        taken = {*known.values(), *(token["id"] for token in in_file)}
-        found = {
-            index: {"id": index, "content": text, "special": kind == TokenType.CONTROL}
-            for index, text, kind in self.config.added_tokens()
-            if index not in taken and text not in known
-        }
+    def _added_beside(self) -> list[dict[str, Any]]:
+        """The tokens that only the files beside add, with the ids that transformers gives them, whatever these say."""
+        in_file = {token["content"]: token["id"] for token in self._added_in_file}
+        ids = dict(self._vocab()) | in_file
+        following = max((len(self.model["vocab"]), *(token + 1 for token in ids.values())))
+        found = {}
+        for token in self.config.added_by_transformers():
+            text = token["content"]
+            if text and text not in in_file:
+                if text not in ids:
+                    ids[text], following = following, following + 1
+                found[text] = {**token, "id": ids[text]}
         return list(found.values())
 
     def renumbered(self) -> list[str]:
         """The added tokens of the file that the library gives other ids: it numbers them on from the vocabulary."""
         ids, following = dict(self._vocab()), len(self.model["vocab"])
-        given = {token["content"]: token["id"] for token in _added_tokens(self.document) if token["content"]}
+        given = {token["content"]: token["id"] for token in self._added_in_file if token["content"]}
         for text in given:
             if text not in ids:
                 ids[text], following = following, following + 1
@@ -232,7 +235,8 @@ def added_token_limits(read: HFDocument, pre: str, architecture: str, name: str)
     if beside := [token["content"] for token in read.added_beside]:
         yield Incompatibility(
             "added_beside",
-            f"{_named(beside, 'is', 'are')} only in the files beside tokenizer.json, as transformers reads them",
+            f"{_named(beside, 'is', 'are')} added only by the files beside tokenizer.json, which transformers reads "
+            "and the tokenizers library does not",
             len(beside),
         )
     changes = [part.get("type") for part in read.parts("normalizer")]

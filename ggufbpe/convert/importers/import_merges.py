@@ -106,6 +106,8 @@ def import_merges(
         if token in recorded.values() or (alone and text not in made and looks_special(text))
     ]
     added = _added_tokens(vocab, special, config)
+    if not config.is_empty:
+        config = config.with_config({"added_tokens_decoder": {}})  # all are in `added`
     read = import_tokenizer(
         {
             "added_tokens": added,

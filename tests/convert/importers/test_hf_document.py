@@ -62,9 +62,8 @@ def test_added_tokens_that_the_library_numbers_otherwise(vocab: dict[str, int], 
 
 def test_tokens_that_only_the_files_beside_add() -> None:
     beside = {
-        "0": {"content": "other", "special": True},  # whose id is taken
         "4": {"content": "<s>", "special": True},
-        "5": {"content": "<tool>", "special": False},
+        "5": {"content": "<tool>", "special": False, "lstrip": True},
         "6": {"content": "<|im_start|>", "special": True},
     }
     added = [{"id": 3, "content": "</s>", "special": True}, {"id": 4, "content": "<s>", "special": True}]
@@ -74,7 +73,8 @@ def test_tokens_that_only_the_files_beside_add() -> None:
         map(int, (TokenType.CONTROL, TokenType.CONTROL, TokenType.USER_DEFINED, TokenType.CONTROL))
     )
     assert [(limit.name, limit.number) for limit in added_token_limits(read, "gpt-2", "llama", "")] == [
-        ("added_beside", 2)
+        ("lstrip", 1),
+        ("added_beside", 2),
     ]
 
 
