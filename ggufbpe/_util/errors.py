@@ -9,7 +9,8 @@ a single module stand in that module.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -81,6 +82,17 @@ def printable(text: str, limit: int = 80) -> str:
     "'a\\\\nb'"
     """
     return escape_invisible(repr(text if len(text) <= limit else text[: limit - 1] + "…"))
+
+
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Name `path` in an `OSError` that names no file: Python names a file only where opening it fails."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None:
+            error.filename = error.filename or path
+        raise
 
 
 class NotGGUFError(GGUFError):

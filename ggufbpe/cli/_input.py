@@ -11,14 +11,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
+from .._util.errors import naming
 from . import _output
 from ._arguments import UsageError
 
 _PATIENCE = 1.0  # seconds
 
 
+@contextmanager
+def opened_file(path: str) -> Iterator[BinaryIO]:
+    """A file to be read; errors of reading name it, too."""
+    with naming(path), open(path, "rb") as file:
+        yield file
+
+
 def read_file(path: str) -> bytes:
-    with open(path, "rb") as file:
+    with opened_file(path) as file:
         return file.read()
 
 
@@ -50,7 +58,7 @@ def given_text(arguments: argparse.Namespace, command: str) -> Iterator[BinaryIO
     if arguments.stdin:
         yield None
     elif arguments.file is not None:
-        with open(arguments.file, "rb") as file:
+        with opened_file(arguments.file) as file:
             yield file
     else:
         yield io.BytesIO(os.fsencode(given[0]))

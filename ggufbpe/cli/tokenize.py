@@ -33,7 +33,7 @@ from ._arguments import (
 )
 from ._classic import classic_trace, classic_vocabulary, write_tokens
 from ._given_models import opened_tokenizer
-from ._input import settle_stdin, stdin
+from ._input import opened_file, settle_stdin, stdin
 from ._llama_flags import IGNORED
 
 _DESCRIPTION = """\
@@ -181,7 +181,7 @@ def _given_text(arguments: argparse.Namespace) -> Iterator[BinaryIO | None]:
     None to read standard input instead; a file that is named must be readable even so.
     """
     if arguments.file is not None:
-        with open(arguments.file, "rb") as file:
+        with opened_file(arguments.file) as file:
             yield None if arguments.stdin else file
         return
     text = arguments.prompt if arguments.prompt is not None else arguments.text

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -73,6 +74,22 @@ def test_one_text_only(arguments: list[str], piped: None) -> None:
         UsageError, match=r"give one text: TEXT, -p TEXT, -f PATH or --stdin \(see ggufbpe try"
     ):
         read_text(parsed, "try")
+
+
+def fail_to_read(file: BinaryIO | None) -> None:
+    assert file is not None
+    with open(os.devnull, "wb") as only_written:
+        os.dup2(only_written.fileno(), file.fileno())
+    file.read()
+
+
+def test_an_error_in_the_middle_of_a_file_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"a text")
+    parsed = parse_arguments(parser(), ["-f", str(path)])
+    with pytest.raises(OSError, match="Bad file descriptor") as error, given_text(parsed, "try") as given:
+        fail_to_read(given)
+    assert error.value.filename == str(path)
 
 
 def test_a_dash_among_others(piped: None) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any, NamedTuple
 
-from ..._util.errors import printable
+from ..._util.errors import naming, printable
 from ..._util.extras import NotInstalledError, imported
 from ..._util.utf8 import is_utf8, original_bytes
 
@@ -65,14 +65,13 @@ def decompressed(raw: IO[bytes], path: str) -> Iterator[IO[bytes]]:
     An `OSError` while they are read, which has no file name of its own, gets this one.
     """
     try:
-        yield _decompressed(raw, path)
+        with naming(path):
+            yield _decompressed(raw, path)
     except (EOFError, zlib.error) as error:
         raise CorpusError(f"{path}: the compressed data is broken: {error}") from error
     except Exception as error:
         if type(error).__name__ in ("BadGzipFile", "ZstdError"):  # comparing names avoids the imports
             raise CorpusError(f"{path}: the compressed data is broken: {error}") from error
-        if isinstance(error, OSError) and error.errno is not None:
-            error.filename = error.filename or path
         raise
 
 
