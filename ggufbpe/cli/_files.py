@@ -78,7 +78,9 @@ def require_free(target: str, force: bool, *sources: str | None) -> None:
 
 
 def require_path(output: str, why: str = "this command writes several files", needed: str = "folder") -> None:
-    """`UsageError` for `-o -` of a command that needs a file or folder, where others write to standard output."""
+    """`UsageError` for `-o ""`, and for `-o -`, as the command cannot write to standard output."""
+    if not output:
+        raise UsageError(f"-o '': the name is empty; give a {needed}")
     if output == "-":
         raise UsageError(f"-o -: {why}, so it cannot write to standard output; give a {needed}")
 

@@ -243,7 +243,7 @@ def _what_stays(output: str, before: list[bytes]) -> str:
 
 def _check_flags(arguments: argparse.Namespace) -> None:
     """`UsageError` for flags that do not go together, and for an empty path."""
-    if "" in (arguments.output, *arguments.corpus):
+    if "" in arguments.corpus:
         raise UsageError("a path is empty; give the name of a file or folder")
     if arguments.resume and arguments.force:
         raise UsageError("--resume or --force, not both")

@@ -159,16 +159,22 @@ def test_standard_output(tmp_path: Path, capfdbinary: pytest.CaptureFixture[byte
     assert capfdbinary.readouterr().out == b"\xff123"
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["fix", GPT2, "--set", "general.name=x"],
-        ["encode", "text.txt"],
-        ["split", "-p", "Hello world"],
-        ["page"],
-    ],
-    ids=lambda command: command[0],
-)
+OF_FILES: list[list[str | Path]] = [
+    ["fix", GPT2, "--set", "general.name=x"],
+    ["encode", "text.txt"],
+    ["split", "-p", "Hello world"],
+    ["page"],
+]
+
+
+@pytest.mark.parametrize("command", OF_FILES, ids=lambda command: command[0])
+def test_an_output_without_a_name_is_refused(command: list[str | Path], run: Run) -> None:
+    result = run(*command, "-o", "")
+    assert (result.code, result.out) == (2, b"")
+    assert f"-o '': the name is empty; give a {'path' if command[0] == 'fix' else 'folder'}\n" in result.err
+
+
+@pytest.mark.parametrize("command", OF_FILES, ids=lambda command: command[0])
 def test_what_cannot_go_to_standard_output_is_not_written_to_a_file_of_that_name(
     command: list[str | Path], run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
