@@ -44,10 +44,10 @@ class LlamaTokenize(Oracle):
         self.batch = 2 * processors()
         status, _, errors, failure = self._run(b"Hello", True, True, _Running())
         if status != 0:
-            problem = failure.detail if failure else _last_error(errors) or "it says nothing"
-            raise OracleError(
-                f"{self._command} cannot take this model ({ending(status)}): {printable(problem, 200)}"
-            )
+            said = _last_error(errors)
+            quoted = printable(said, 200) if said else "it says nothing"
+            problem = failure.detail if failure else quoted
+            raise OracleError(f"{self._command} cannot take this model ({ending(status)}): {problem}")
 
     def add_special(self, wanted: bool) -> bool:
         return wanted and self._adds_bos

@@ -76,6 +76,19 @@ def test_a_model_that_it_refuses(tmp_path: Path) -> None:
         LlamaTokenize(path, "model.gguf", WITH_BOS, 60)
 
 
+@pytest.mark.parametrize(
+    ("script", "seconds", "said"),
+    [
+        ("exit 1", 60, r"\(exit code 1\): it says nothing$"),
+        ("exec sleep 60", 0.1, r"\(ended by SIGKILL\): no answer within 0.1 s$"),
+        ("exec yes", 60, r"\(ended by SIGKILL\): the output is not a list of ids: 'y\\ny\\n"),
+    ],
+)
+def test_only_its_own_words_are_quoted(script: str, seconds: float, said: str, tmp_path: Path) -> None:
+    with pytest.raises(OracleError, match=rf"llama-tokenize cannot take this model {said}"):
+        LlamaTokenize(command(tmp_path, script), "model.gguf", WITH_BOS, seconds)
+
+
 def hanging(folder: Path, text: str) -> str:
     return command(folder, f'grep -q {text} "$4" && exec sleep 60; echo "[1]"')
 
