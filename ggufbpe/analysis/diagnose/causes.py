@@ -307,8 +307,9 @@ def exchanged(vocabulary: Vocabulary, pairs: Sequence[tuple[int, int]]) -> Cause
 
 def out_of_range(ids: list[int], size: int) -> Cause:
     """Ids that this vocabulary does not have."""
-    are = "is" if len(ids) == 1 else "are"
-    what = f"{len(ids)} of the ids {are} out of range, the first is {ids[0]}; the vocabulary has ids 0 to {size - 1}"
+    some = f"{len(ids)} of the ids are out of range, the first is {ids[0]}"
+    what = f"the id {ids[0]} is out of range" if len(ids) == 1 else some
+    what += f"; the vocabulary has ids 0 to {size - 1}"
     return Cause(
         "vocabulary",
         {"what": what, "problem": "out of range", "count": len(ids), "first": ids[:5], "size": size},

@@ -45,7 +45,7 @@ VOCABULARY = small_tokenizer().vocabulary
         ),
         (
             out_of_range([999], 300),
-            "1 of the ids is out of range, the first is 999; the vocabulary has ids 0 to 299",
+            "the id 999 is out of range; the vocabulary has ids 0 to 299",
             {"problem": "out of range", "count": 1, "first": [999], "size": 300},
         ),
         (
