@@ -250,7 +250,7 @@ class _Answer:
     async def _write(
         self, status: int, content: bytes | StreamedAnswer, headers: list[tuple[bytes, bytes]]
     ) -> None:
-        if status != 204:  # which has no body, and the headers of a preflight
+        if status != 204:  # a preflight is answered without a body, and has its own headers
             size = content.size if isinstance(content, StreamedAnswer) else len(content)
             headers += [(b"content-length", str(size).encode()), _NO_SNIFFING]
             headers += self._server._guard.answer_headers(self._headers, False)

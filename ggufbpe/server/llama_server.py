@@ -132,7 +132,7 @@ def apply_template(models: Models, body: Any) -> dict[str, Any]:
 def render_chat(models: Models, tokenizer: Tokenizer, body: Any, chat_template: str | None = None) -> bytes:
     """The prompt of a chat. `RequestError` 400 if the chat is refused, 500 if the model's template cannot be used.
 
-    `chat_template` is a template in place of the model's, which then may be unusable.
+    `chat_template` replaces the model's template, which is then not checked.
     """
     if not chat_template:
         template_in_force(tokenizer)

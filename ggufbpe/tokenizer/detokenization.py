@@ -110,7 +110,7 @@ class DecodeStream:
         self._begun = False
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields with a decoder of its own, so that a copy and the stream go on by themselves."""
+        """Return the fields with a copy of the UTF-8 decoder, whose state a copy of the stream must not share."""
         return {**vars(self), "_utf8": copy(self._utf8)}
 
     def __repr__(self) -> str:
