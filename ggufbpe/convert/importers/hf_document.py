@@ -349,7 +349,9 @@ def _kind(model: dict[str, Any]) -> Any:
         return model["type"]
     if isinstance(model["vocab"], list):
         return "Unigram"
-    return "WordPiece" if "max_input_chars_per_word" in model and "merges" not in model else "BPE"
+    if "merges" in model:
+        return "BPE"
+    return "WordPiece" if "max_input_chars_per_word" in model else "WordLevel"
 
 
 def _is_number(score: Any) -> bool:

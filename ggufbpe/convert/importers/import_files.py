@@ -104,7 +104,7 @@ def files_read(path: str) -> list[str]:
 
 def _refuse_tiktoken(path: str) -> None:
     """`NotImportableError` for ranks of tiktoken, which Llama 3 calls tokenizer.model, and Mistral tekken.json."""
-    is_tiktoken = path.endswith((".tiktoken", "tekken.json"))
+    is_tiktoken = path.endswith(".tiktoken") or os.path.basename(path) == "tekken.json"
     if path.endswith(".model"):
         with open(path, "rb") as file:
             is_tiktoken = _RANKS.match(file.read(4096)) is not None

@@ -97,6 +97,7 @@ def test_pieces_of_a_unigram_model() -> None:
         ),
         ({"vocab": {"a": 0}, "merges": []}, "BPE"),
         ({"type": "WordPiece", "vocab": {"a": 0}}, "WordPiece"),
+        ({"type": "BPE", "vocab": {"a": 0}}, "BPE"),
     ],
 )
 def test_a_model_without_a_type_is_told_by_its_fields(model: dict[str, Any], kind: str) -> None:
@@ -205,20 +206,21 @@ REFUSED: dict[str, dict[str, Any]] = {
     "this is not how the vocabulary of a Unigram model is written": {
         "model": {"type": "Unigram", "vocab": {"a": 0}}
     },
+    "model is 'WordLevel', which llama.cpp does not have": {"model": {"vocab": {"a": 0}, "unk_token": "a"}},
     "the pieces are not as in a tokenizer.json": {"model": {"type": "Unigram", "vocab": [["a", None]]}},
-    "the ids of the vocabulary are not all numbers from 0 up": {"model": {"vocab": {"a": -1}}},
+    "the ids of the vocabulary are not all numbers from 0 up": {"model": {"type": "BPE", "vocab": {"a": -1}}},
     "the model has the end_of_word_suffix '</w>'": {
-        "model": {"vocab": {"a": 0}, "end_of_word_suffix": "</w>"}
+        "model": {"type": "BPE", "vocab": {"a": 0}, "end_of_word_suffix": "</w>"}
     },
     "the added tokens are not as in a tokenizer.json": {"added_tokens": [{"id": "x", "content": "a"}]},
     "two tokens have the id 0: 'a' and 'x'": {"added_tokens": [{"id": 0, "content": "x"}]},
     "two ids have the token 'a'": {"added_tokens": [{"id": 3, "content": "a"}]},
-    "the file has no tokens": {"model": {"vocab": {}}},
-    "the file has 1 tokens and ids up to 1000000": {"model": {"vocab": {"a": 1_000_000}}},
+    "the file has no tokens": {"model": {"type": "BPE", "vocab": {}}},
+    "the file has 1 tokens and ids up to 1000000": {"model": {"type": "BPE", "vocab": {"a": 1_000_000}}},
     "the charsmap has 3 bytes, too few for its size": {
         "normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA"}
     },
-    "has a NUL, which ends a string": {"model": {"vocab": {"a\0": 0}}},
+    "has a NUL, which ends a string": {"model": {"type": "BPE", "vocab": {"a\0": 0}}},
 }
 
 

@@ -214,6 +214,13 @@ def test_ranks_of_tiktoken_are_refused(name: str, tmp_path: Path) -> None:
         import_file(str(path))
 
 
+def test_a_file_with_tekken_in_its_name_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "nemo-tekken.json"
+    path.write_text("{}")
+    with pytest.raises(NotImportableError, match="the file has no model with a vocabulary"):
+        import_file(str(path))
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "tokenizer.json")
