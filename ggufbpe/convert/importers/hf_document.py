@@ -6,7 +6,7 @@ The tokens of each algorithm are read in its own module (import_bpe.py, import_s
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..._util.errors import printable
@@ -40,7 +40,7 @@ _FLAGS = (  # of added tokens: what one token does, what several do, and what ll
     ("rstrip", "takes the white space after it", "take the white space after them", _BY_NAME),
     ("single_word", "is found only as a whole word", "are found only as whole words", "never asks for"),
 )
-_BY_TEXT = (  # what llama.cpp makes of added tokens by their texts: one token, and several
+_BY_TEXT = (  # what llama.cpp makes of tokens by their texts: one token, and several
     (
         "made_control",
         "becomes a control token in llama.cpp, by its text, and is not found in plain text",
@@ -58,9 +58,8 @@ _BY_TEXT = (  # what llama.cpp makes of added tokens by their texts: one token, 
     ),
     (
         "found_in_texts",
-        "is a normal token in the file, and llama.cpp, by its text, takes it for a special one, which texts can have",
-        "are normal tokens in the file, and llama.cpp, by their texts, takes them for special ones, which texts can "
-        "have",
+        "is a normal token in the file, becomes a special one in llama.cpp, by its text, and is looked for in texts",
+        "are normal tokens in the file, become special ones in llama.cpp, by their texts, and are looked for in texts",
     ),
 )
 
@@ -249,11 +248,16 @@ def added_token_limits(read: HFDocument, pre: str, architecture: str, name: str)
         )
 
 
-def tokens_across_words(tokens: Iterable[str]) -> Iterator[Incompatibility]:
-    """Those of `tokens` that a file which splits text before spaces never makes, and llama.cpp does."""
+def tokens_across_words(read: HFDocument, removes_spaces: bool = False) -> Iterator[Incompatibility]:
+    """Tokens that a file which splits text before spaces never makes, and llama.cpp does."""
+    joined = [
+        text
+        for text, kind in zip(read.tokens, read.types)
+        if kind == TokenType.NORMAL and text.find(SPACE, 1) > 0 and (text.strip(SPACE) or not removes_spaces)
+    ]
     yield from about_tokens(
         "splitting",
-        [text for text in tokens if text.find(SPACE, 1) > 0],
+        joined,
         "a space that is not the first character: the file splits text before spaces, and llama.cpp does not",
         ("has", "have"),
     )
@@ -268,7 +272,7 @@ def types_by_text(read: HFDocument, metadata: Mapping[str, Any]) -> Iterator[Inc
     attributes = [ATTRIBUTE_OF_TYPE.get(kind, 0) for kind in metadata[TokenizerKey.TOKEN_TYPE]]
     ids = {name: metadata.get(key) for name, key in SPECIAL_ID_KEYS.items()}
     by_text = dict(zip(tokens, range(len(tokens))))
-    ignored: list[object] = []  # warnings and corrections, of which loading the import tells
+    ignored: list[object] = []  # warnings and corrections, which opening the result repeats
     draft = UnfinishedVocabulary("", ignored.append, ignored.append, tokens, by_text, attributes, ids)
     before = attributes[:]
     find_special_tokens(draft)

@@ -98,7 +98,7 @@ def _limits(read: HFDocument) -> Iterator[Incompatibility]:
                 "a space goes only before the text; llama.cpp puts one after special tokens, too",
             )
         if part.get("split", True):
-            yield from tokens_across_words(read.tokens)
+            yield from tokens_across_words(read)
     missing = sum(name not in read.ids for name in BYTE_TOKENS)
     if missing or not read.model.get("byte_fallback"):
         yield Incompatibility(

@@ -130,7 +130,7 @@ def _limits(read: HFDocument, removes: bool) -> Iterator[Incompatibility]:
     if splits_at_white_space or any(
         part.get("type") == "Metaspace" and part.get("split", True) for part in steps
     ):
-        yield from tokens_across_words(text for text in read.tokens if text.strip(SPACE) or not removes)
+        yield from tokens_across_words(read, removes)
     if splits_at_white_space:
         yield Incompatibility(
             "white_space",

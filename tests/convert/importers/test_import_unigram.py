@@ -87,8 +87,10 @@ def test_rules_for_spaces(name: str) -> None:
 )
 def test_tokens_that_splitting_before_spaces_never_makes(step: dict[str, Any], is_told: bool) -> None:
     model = {"type": "Unigram", "vocab": [["<unk>", 0.0], ["▁a", -0.5], ["a▁", -0.5]], "unk_id": 0}
-    _, told = import_unigram(HFDocument({"pre_tokenizer": step, "model": model}, HFConfig({})))
-    assert ("splitting" in [limit.name for limit in told]) is is_told
+    added = [{"id": 3, "content": "b▁", "special": False}]  # found whole
+    file = {"pre_tokenizer": step, "model": model, "added_tokens": added}
+    _, told = import_unigram(HFDocument(file, HFConfig({})))
+    assert [limit.number for limit in told if limit.name == "splitting"] == [1] * is_told
 
 
 def test_composition_and_charsmap() -> None:
