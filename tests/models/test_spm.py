@@ -109,6 +109,20 @@ def test_a_token_may_stand_across_words(engine: Any, tmp_path: Path) -> None:
     assert tokens_of(tok, "wo w wo o") == ["▁w", "o▁w", "▁w", "o▁", "o"]
 
 
+@pytest.mark.parametrize("name", ["spm", "spm-user-defined", "spm-without-prefix", "spm-phi-3"])
+def test_a_str_is_encoded_as_its_bytes_which_are_checked(name: str) -> None:
+    if native is None:
+        pytest.skip("the compiled engine is not installed")
+    parts = [*SPM_TEXTS, "é", "中", "🦙", "é</s>é", "中hello中", "\xa0<s>\xa0", " "]
+    text = "".join(random.Random(name).choices(parts, k=60_000))
+    tok = opened(name, "native")
+    expected = tok.encode(text.encode())
+    assert expected[:400] == opened(name, "reference").encode(text[:2000])[:400]
+    assert tok.encode(text) == expected
+    assert tok.encode_to_numpy(text, threads=2).tolist() == expected
+    assert tok.encode_to_numpy(text.encode(), threads=2).tolist() == expected
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["spm", "spm-user-defined", "spm-equal-scores", "spm-without-prefix", "spm-phi-3"]
@@ -119,14 +133,15 @@ def test_engines_agree_on_long_texts_on_threads_and_in_batches(name: str) -> Non
     dice = random.Random(name)
     parts = [*(text.encode() for text in SPM_TEXTS), b"\xff", b" ", "éa".encode(), b"\n"]
     for pieces in (parts, [part for part in parts if part != b"\xff"], [b"a"], [b" ", b"hello"]):
-        text = b"".join(dice.choices(pieces, k=400_000 // (1 + sum(map(len, pieces)) // len(pieces))))
-        expected = opened(name, "reference").encode(text)
+        data = b"".join(dice.choices(pieces, k=400_000 // (1 + sum(map(len, pieces)) // len(pieces))))
+        expected = opened(name, "reference").encode(data)
         tok = opened(name, "native")
-        assert tok.encode(text) == expected
-        assert tok.encode_to_numpy(text, threads=2).tolist() == expected
-        assert tok.count(text, threads=2) == len(expected)
-        assert tok.encode_batch([text[:999], text], threads=2)[1] == expected
-        tok.release_memory()
+        for text in (data, data.decode()) if b"\xff" not in pieces else (data,):
+            assert tok.encode(text) == expected
+            assert tok.encode_to_numpy(text, threads=2).tolist() == expected
+            assert tok.count(text, threads=2) == len(expected)
+            assert tok.encode_batch([text[:999], text], threads=2)[1] == expected
+            tok.release_memory()
 
 
 def test_a_text_is_decoded_as_it_was(engine: str) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
+from synthetic import tokenizer_as
 
 from ggufbpe.models.pretokenizers.automaton_tables import tables
 from ggufbpe.models.pretokenizers.compiled_splitter import compiled_splitter
@@ -38,3 +41,19 @@ def test_an_entry_that_is_not_in_the_registry_is_encoded() -> None:
     assert compiled_splitter(entry).count_words(b"1234567") == 1
     assert compiled_splitter(PRE_TOKENIZERS["llama-bpe"]).count_words(b"1234567") == 3
     assert compiled_splitter(entry) is compiled_splitter(entry)
+
+
+# Pieces end after each MiB: after one and after two of three bytes, and within characters of two and four.
+@pytest.mark.parametrize(
+    "digits",
+    [
+        "３" * 800_000,
+        "３" + "٣" * 1_100_000,
+        "３" + "𝟛" * 600_000,
+        "".join(random.Random(1).choices("3٣３𝟛", k=900_000)),
+    ],
+    ids=["three bytes", "two bytes", "four bytes", "all lengths"],
+)
+def test_a_character_may_lie_across_two_pieces_of_a_text_without_a_cut(digits: str) -> None:
+    groups = [digits[start : start + 3] for start in range(0, len(digits), 3)]
+    assert tokenizer_as("llama-bpe").pre_tokenize(digits) == groups
