@@ -229,7 +229,7 @@ private:
 
     static bool is_word(const Found &found, const unsigned char *word) {
         const Record &record = record_of(found);
-        return are_equal(record.bytes(), word, record.size);  // more than INLINE
+        return are_equal(record.bytes(), word, record.size);  // longer than INLINE
     }
     static void copy_slot(const Bucket &bucket, size_t slot, WordTable &to, Writer &writer);
 

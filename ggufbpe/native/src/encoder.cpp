@@ -112,17 +112,6 @@ void Encoder::continue_with(std::vector<Fragment> &fragments) const {
     fragments[0].token = model_->continued(fragments[0].token);
 }
 
-namespace {
-
-// A special token may begin or end within a character.
-Part part_of(const Text &text, const Fragment &fragment) {
-    const auto begins_character = [&](size_t at) { return at == text.size || (text.data[at] & 0xC0) != 0x80; };
-    const bool is_utf8 = text.is_valid && begins_character(fragment.start) && begins_character(fragment.end);
-    return {fragment.token, text.data + fragment.start, fragment.end - fragment.start, nullptr, is_utf8};
-}
-
-}  // namespace
-
 // The parts of a text in order; bytes that are not UTF-8 are rewritten first.
 void Encoder::encode_fragments(const Text &text, const std::vector<Fragment> &fragments, TextModel::Scratch &scratch,
                                Sink &ids, const Poll &poll) const {
@@ -133,7 +122,7 @@ void Encoder::encode_fragments(const Text &text, const std::vector<Fragment> &fr
     Pace pace(poll);
     for (const Fragment &fragment : fragments) {
         pace.count(STEPS_A_FRAGMENT);
-        Part part = part_of(text, fragment);
+        Part part{fragment.token, text.data + fragment.start, fragment.end - fragment.start, nullptr, text.is_valid};
         const bool is_changed = !is_valid && part.token == PLAIN;
         const size_t first = spans ? spans->size() : 0;
         if (spans) spans->origin = text.data;
@@ -236,7 +225,7 @@ std::vector<Part> Encoder::parts_of(const Text &text, const std::vector<Fragment
     Pace pace(poll);
     for (const Fragment &fragment : fragments) {
         pace.count(STEPS_A_FRAGMENT);
-        Part part = part_of(text, fragment);
+        Part part{fragment.token, text.data + fragment.start, fragment.end - fragment.start, nullptr, text.is_valid};
         if (part.token >= 0) {
             parts.push_back({part.token, nullptr, 0});
             continue;

@@ -28,7 +28,7 @@ struct Part {
     const unsigned char *data;
     size_t size;
     std::shared_ptr<ExactSumCheck> sum_check = nullptr;  // what the parts of a divided text take for granted, if they do
-    bool is_utf8 = false;                                // known to be
+    bool is_utf8 = false;  // known to be, since the text is: special tokens are UTF-8, so none divides a character
 };
 
 // Thrown while a part is encoded if what it takes for granted is not so: ids of parts are wrong, the text must be encoded whole.

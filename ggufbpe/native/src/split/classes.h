@@ -1,4 +1,4 @@
-// Text to classes: the class number of every code point of a block, and operations on columns of them.
+// Text to classes: the class number of every code point of a block, and a look-up of many at once.
 //
 // ASCII is looked up in a table of 128, 32 bytes at a time if the processor has byte shuffles; other code points are
 // decoded, and looked up in a table of all of them, which is made on first use.
@@ -45,8 +45,9 @@ private:
 
     const uint8_t *wide() const;
 
-    // Writes classes and offsets of characters of one to three bytes from `place` to `end` or up to 7 bytes beyond it; `place` and
-    // `count` are moved behind them. Stops where eight ASCII characters follow each other, and before the last bytes of a text.
+    // Writes classes and offsets of characters of one to three bytes from `place` to `end` or up to 7 bytes beyond it; `place`
+    // and `count` are moved behind them. Stops at other bytes, where eight ASCII characters follow each other, and within the
+    // last 7 bytes of a text.
     void classify_mixed(const unsigned char *text, size_t size, size_t end, const uint8_t *class_of, uint8_t *classes,
                         uint32_t *offsets, size_t &place, size_t &count) const;
 

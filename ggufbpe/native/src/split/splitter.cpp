@@ -47,8 +47,7 @@ Splitter::Splitter(const std::vector<CharSet> &sets, const std::vector<Rule> &ru
     std::vector<std::vector<int>> meaning(alphabet.size());
     for (const Rule &rule : rules) stages_.push_back(std::make_unique<Stage>(rule, alphabet, meaning));
 
-    // Classes of the alphabet that mean the same to all stages become one. If a single stage has no step, these are the
-    // columns of its automaton, under the same numbers.
+    // Classes of the alphabet that mean the same to all stages become one.
     std::map<std::vector<int>, uint8_t> numbers;
     std::vector<uint8_t> class_of(alphabet.size());
     std::vector<size_t> representatives;

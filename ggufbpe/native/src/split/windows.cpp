@@ -192,7 +192,7 @@ void mark_each(const Tables &certain, const Tables &uncertain, uint8_t end, cons
 
 #if GGUFBPE_VECTORS
 
-// By the middle PLACES of windows.
+// By the PLACES of windows that matter (Windows::places_).
 template <size_t PLACES>
 VECTOR_INLINE Bytes look_up(const Tables &groups, const Bytes (&window)[WIDEST_WINDOW]) {
     Bytes result = repeat(0);

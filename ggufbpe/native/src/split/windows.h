@@ -4,7 +4,7 @@
 // of one after them, whatever the rest of the text is: a space after a letter begins a word, a letter after a letter
 // does not. Which windows of five classes are certain, and how, is found by running the automaton from every state
 // that it can be in. The answer becomes a few products of sets ("this class, then one of those, ..."), eight of them
-// to a byte: a window is looked up with five table lookups and four ANDs, for 32 code points at a time if the
+// to a byte: a window is looked up with at most five table lookups and four ANDs, for 32 code points at a time if the
 // processor has byte shuffles. Uncertain windows are left to the automaton (stage.cpp).
 
 #pragma once
@@ -29,8 +29,8 @@ public:
     // False if there would be too many products.
     bool usable() const { return usable_; }
 
-    // If there are more than MOST_COLUMNS classes, columns take their place, of which those that differ least count as one: the
-    // group of each class, to be looked up before mark(). Empty if classes can be used directly.
+    // If there are more than MOST_COLUMNS classes: the group of each, to be looked up before mark(). Classes of one column share
+    // a group, and if there are too many columns, those that differ least do. Empty if classes can be used directly.
     const std::vector<uint8_t> &group_of() const { return group_of_; }
     uint8_t end() const { return end_; }  // the value of the end of the text
 
@@ -51,7 +51,7 @@ private:
     bool matters(size_t place, size_t values) const;
 
     bool usable_ = false;
-    size_t places_ = 5;  // how many in the middle of a window matter: 2, 4 or 5
+    size_t places_ = 5;  // of a window that matter: all, all but the first (4), or those beside the place asked about (2)
     uint8_t end_ = 0;
     std::vector<uint8_t> group_of_;
     std::vector<Group> certain_;    // windows with a boundary in the middle
