@@ -28,6 +28,7 @@ from ...hub.model_location import fix_command
 from ...models.pretokenizers.families import Evidence
 from ...models.token_table import tokens_that_differ
 from ...tokenizer import Tokenizer
+from ...tokenizer.inputs import TextOrPath
 from .checks import CHECKS_OF_TOKENS, Check, findings_of
 from .facts import Facts
 from .finding import Finding
@@ -108,6 +109,7 @@ class Trial:
         self._evidence = evidence
         self._open = ExitStack()
         self._last: tuple[Change, Facts] | None = None
+        self._templates: dict[str, str] = {}  # of other models, by what a change calls these
         self._grave: dict[frozenset[Check], list[Finding]] = {}
         if facts is not None:
             self.before = facts
@@ -152,10 +154,19 @@ class Trial:
             self._last = change, self.before.changed(self._overrides(change))
         return self._last[1]
 
+    def template_of(self, other: Trial) -> Change:
+        """Return the change that takes the chat template of another model, whose name need not open it again."""
+        self._templates[other.path] = other.before.template
+        return Change(templates={"": other.path})
+
+    def _template(self, given: str) -> TextOrPath:
+        text = self._templates.get(given)
+        return template_source(given) if text is None else text.encode()
+
     def _overrides(self, change: Change) -> dict[str, Value | None]:
         """Return the values of the keys that a change sets; None removes a key."""
         file = self.before.source
-        templates = {name: template_source(given) for name, given in change.templates.items()}
+        templates = {name: self._template(given) for name, given in change.templates.items()}
         edits = [*change.edits(file), *template_edits(file, templates)]
         return {
             edit.key: None if edit.type is None else edit.value

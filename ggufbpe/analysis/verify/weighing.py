@@ -240,7 +240,7 @@ def other_template_of(one: Trial, other: Trial) -> Change:
     own, others = one.before, other.before
     if not others.template or own.template == others.template:
         return Change()
-    return Change(templates={"": other.path})
+    return one.template_of(other)
 
 
 def without_template(one: Trial, other: Trial) -> int | None:

@@ -590,6 +590,13 @@ def test_the_template_of_the_other_file(written: str, is_proposed: bool, tmp_pat
         assert found.suspect == 0
         fix(own, tmp_path / "fixed.gguf", chat_template=Path(good))
         assert diff(tmp_path / "fixed.gguf", good).same
+    assert diff(named(own), named(good)).fix == found.fix.replace(str(own), "own").replace(str(good), "good")
+
+
+def named(path: Path) -> Tokenizer:
+    """A model that is called as its file is without suffix, as by the server, where no file has that name."""
+    vocabulary, metadata = load(path)
+    return Tokenizer(vocabulary, metadata=metadata, name=path.stem)
 
 
 def gpt2_with(path: Path, changed: Callable[[list[str], list[str]], tuple[list[str], list[str]]]) -> Path:
