@@ -21,7 +21,7 @@ from .token_edits import TokenChanges, set_token_types, token_edits
 PLACEHOLDER = "FILE"  # what stands for a file that is for the user to supply
 _WORDS = r"""(?:'[^']*'|"[^"]*"|[^'"])+?"""  # what stands between quotation marks ends nothing
 _FIRST_PART = r"-00001-of-\d{5}\.gguf"
-_OUTPUT = rf"(?:--in-place|-o (?:fixed\.gguf|'[^']*{_FIRST_PART}'|[^\s']*{_FIRST_PART}))"
+_OUTPUT = rf"(?:--in-place|-o (?:fixed(?:-\d+)?\.gguf|'[^']*{_FIRST_PART}'|[^\s']*{_FIRST_PART}))"
 COMMAND = re.compile(rf"(?:ggufbpe import {_WORDS} -o vocab\.gguf && )?ggufbpe fix {_WORDS} {_OUTPUT}")
 
 

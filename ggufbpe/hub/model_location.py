@@ -225,8 +225,8 @@ def fix_command(path: str, changes: Iterable[str]) -> str:
 
     A remote model is to be downloaded before. Another program's files are imported by a command before it. The first
     part of a split model is changed in place or, where it must not be, keeps its name in a folder into which the other
-    parts are to be linked before: llama.cpp finds those by its name. A model that is called like the copy, since it was
-    fixed before, is changed in place as well. To be shown, the command goes through `shell.visible_command`.
+    parts are to be linked before: llama.cpp finds those by its name. The copy of fixed.gguf is fixed-2.gguf, and so on.
+    To be shown, the command goes through `shell.visible_command`.
     """
     import shlex
 
@@ -244,8 +244,10 @@ def fix_command(path: str, changes: Iterable[str]) -> str:
     from .quantization import is_of_several
 
     name, output = os.path.basename(model), ["-o", "fixed.gguf"]
-    is_output = os.path.abspath(model) == os.path.abspath(output[1])
-    if (is_of_several(name) or is_output) and _may_change(path, model):
+    copied = re.fullmatch(r"fixed(?:-(\d{1,9}))?\.gguf", name)
+    if copied and os.path.abspath(model) == os.path.abspath(name):
+        output[1] = f"fixed-{int(copied[1] or 1) + 1}.gguf"
+    elif is_of_several(name) and _may_change(path, model):
         output = ["--in-place"]
     elif is_of_several(name):
         first += "link the other parts into a folder named fixed, then "

@@ -37,19 +37,6 @@ def test_a_path_that_begins_with_a_dash_is_no_flag(tmp_path: Path, monkeypatch: 
     assert fix_command(f"{IMPORTED}-t", []).startswith("ggufbpe import ./-t -o vocab.gguf && ")
 
 
-def test_a_model_that_is_called_like_the_copy_is_changed_in_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As one that was fixed before: `fix` refuses an output that is the model itself."""
-    monkeypatch.chdir(tmp_path)
-    Path("fixed.gguf").touch()
-    Path("other").mkdir()
-    Path("other", "fixed.gguf").touch()
-    assert fix_command("fixed.gguf", ["--set", "a=b"]) == "ggufbpe fix fixed.gguf --set a=b --in-place"
-    assert fix_command(str(tmp_path / "fixed.gguf"), ["--set", "a=b"]).endswith(" --in-place")
-    assert fix_command("other/fixed.gguf", ["--set", "a=b"]).endswith(" -o fixed.gguf")
-
-
 PART = "m-00001-of-00003.gguf"
 LINK = "link the other parts into a folder named fixed, then "
 
@@ -92,6 +79,32 @@ def test_the_first_part_of_a_split_model_keeps_its_name(
     command = command.rpartition("then ")[2]
     assert COMMAND.findall(f"either {command}, or {command}") == [command, command]
     assert Change.of_command(command) == Change({"a": "b"})
+
+
+@pytest.mark.parametrize(
+    ("name", "copy"),
+    [
+        ("fixed.gguf", "fixed-2.gguf"),
+        ("fixed-2.gguf", "fixed-3.gguf"),
+        ("fixed-9.gguf", "fixed-10.gguf"),
+        ("./fixed.gguf", "fixed-2.gguf"),
+        ("other/fixed.gguf", "fixed.gguf"),
+        ("fixed-it.gguf", "fixed.gguf"),
+        ("cache/fixed.gguf", "fixed.gguf"),
+    ],
+)
+@pytest.mark.parametrize("is_absolute", [False, True])
+def test_a_copy_of_a_copy_has_the_next_number(
+    name: str, copy: str, is_absolute: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`fix` refuses an output that is the model itself."""
+    monkeypatch.chdir(tmp_path)
+    place_model(name, GPT2.read_bytes())
+    command = fix_command(os.path.abspath(name) if is_absolute else name, ["--set", "general.name=x"])
+    assert command.endswith(f" -o {copy}")
+    assert COMMAND.findall(f"either {command}, or {command}") == [command, command]
+    assert main(shlex.split(command)[1:]) == 0
+    assert Path(copy).exists()
 
 
 def test_what_a_store_protects_is_not_changed_through_a_link(
