@@ -1,9 +1,18 @@
-"""Random mutations of a tokenizer.json for tests of its readers."""
+"""A small tokenizer.json for tests of its readers, and random mutations."""
 
 from __future__ import annotations
 
 import random
 from typing import Any
+
+from ggufbpe.convert.exporters.hf_config import HFConfig
+from ggufbpe.convert.importers.hf_document import HFDocument
+
+
+def document(*, model: Any = None, config: dict[str, Any] | None = None, **parts: Any) -> HFDocument:
+    """A tokenizer.json of three tokens, with some parts replaced."""
+    own = {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}
+    return HFDocument({"model": own if model is None else model, **parts}, HFConfig(config or {}))
 
 
 def mutations(value: Any, dice: random.Random) -> Any:

@@ -22,7 +22,8 @@ from ..exporters.hf_bpe import ESCAPED_SPACES, LOWER_CASE, lower_case_limit
 from ..exporters.hf_parts import sequence
 from ..imported import NotImportableError
 from ..incompatibilities import NEVER, Incompatibility
-from .hf_document import HFDocument, added_token_limits
+from .hf_document import HFDocument
+from .hf_limits import added_token_limits
 from .recognize import Recognized, listed_patterns, recognize
 
 _K = TokenizerKey

@@ -23,7 +23,8 @@ from ..exporters.hf_config import CONFIG_TOKENS, GGUF_SECTION, HFConfig
 from ..imported import Imported, NotImportableError, as_refusals, pack, read_json, require_utf8
 from ..incompatibilities import Incompatibility
 from ..word_pieces import as_token
-from .hf_document import HFDocument, added_token_limits, types_by_text
+from .hf_document import HFDocument
+from .hf_limits import added_token_limits, types_by_text
 from .import_bpe import BytePairImport
 from .import_scores import goes_by_scores, import_scores
 from .import_unigram import import_unigram

@@ -15,7 +15,8 @@ from ...models.spm import score_ranks
 from ..exporters.hf_parts import replace
 from ..incompatibilities import Incompatibility, about_tokens
 from ..score_merges import Pair, merges_by_scores, scores_by_merges
-from .hf_document import HFDocument, tokens_across_words
+from .hf_document import HFDocument
+from .hf_limits import tokens_across_words
 
 _K = TokenizerKey
 

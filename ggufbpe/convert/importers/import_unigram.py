@@ -15,7 +15,8 @@ from ..._util.spelling import SPACE
 from ...gguf.constants import TokenizerKey, TokenType
 from ..imported import NotImportableError
 from ..incompatibilities import Incompatibility
-from .hf_document import HFDocument, charsmap_of, tokens_across_words
+from .hf_document import HFDocument, charsmap_of
+from .hf_limits import tokens_across_words
 
 _K = TokenizerKey
 _ONE_SPACE = (" {2,}", " +", r"\s+")  # patterns whose matches become one space
