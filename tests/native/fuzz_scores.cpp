@@ -241,13 +241,14 @@ std::string composed(const std::string &text) {
 void check(TextModel &model, const std::string &text, int32_t kind, Choices &choices, const std::vector<int32_t> *expected) {
     const Exact exact(text, choices.below(8));
     const size_t part_size = 1 + choices.below(300);
+    const bool is_known_utf8 = choices.one_in(2) && is_utf8(exact.data(), exact.size());
     for (int time = 0; time < 3; ++time) {
         if (time == 2) {
             model.clear_cache();
             model.prepare_for(text.size(), NO_POLL);
         }
         std::vector<Part> parts;
-        const Part whole{kind, exact.data(), exact.size()};
+        const Part whole{kind, exact.data(), exact.size(), nullptr, is_known_utf8};
         model.divide(whole, part_size, parts, NO_POLL);
         TextModel::Lease scratch(model);
         Ids ids, ids_of_parts, first_ids;
