@@ -158,7 +158,8 @@ WindowExplorer::Outcomes WindowExplorer::outcomes_unmatched(const Window &window
     Outcomes found = last.ends >> (NO_MATCH + 1) ? BOUNDARY : 0;
     if (last.ends >> NO_MATCH & 1) found |= NO_BOUNDARY;
     for (const Way &way : last.ways) {
-        found |= way.end == NO_MATCH && !will_match_[way.state] ? BOUNDARY | NO_BOUNDARY : BOUNDARY;
+        found |= BOUNDARY;
+        if (way.end == NO_MATCH && !will_match_[way.state]) found |= NO_BOUNDARY;
     }
     return found;
 }
