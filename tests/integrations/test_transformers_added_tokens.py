@@ -38,6 +38,11 @@ BESIDE: dict[str, tuple[dict[str, Any], dict[str, int]]] = {  # tokenizer_config
     "in the vocabulary": ({"added_tokens_decoder": {"9": {"content": "b", "special": True}}}, {}),
     "the older file alone": ({}, {"<tool>": 4, "<end>": 5}),
     "the older file named": ({"pad_token": "<tool>"}, {"<tool>": 4}),
+    "the older file with an id of another": ({}, {"<tool>": 3, "<end>": 2}),
+    "named": (
+        {"pad_token": "<tool>", "added_tokens_decoder": {"4": {"content": "<tool>", "special": False}}},
+        {},
+    ),
     "both": ({"added_tokens_decoder": {"4": {"content": "<tool>"}}}, {"<end>": 5}),
     "both with one text": ({"added_tokens_decoder": {"4": {"content": "<tool>"}}}, {"<tool>": 5}),
 }

@@ -242,16 +242,21 @@ class HFConfig:
             else:
                 yield index, unescape_spaces(text), TokenType.USER_DEFINED
 
-    def added_by_transformers(self) -> list[dict[str, Any]]:
-        """The tokens that transformers adds, in order: added_tokens.json only without an added_tokens_decoder."""
+    def added_by_transformers(self, taken: Container[int]) -> list[dict[str, Any]]:
+        """The tokens that transformers adds, in order: `taken` are the ids of those that a tokenizer.json adds.
+
+        added_tokens.json counts only without an added_tokens_decoder, and for ids that are not taken.
+        """
         entries = dict(self._added_tokens_decoder())
         if "added_tokens_decoder" not in self.config:
-            special = set(self.named_tokens())
-            entries = {
-                _id_of(index): {"content": text, "special": text in special}
-                for text, index in self._added.items()
-            }
-        return [entries[index] for index in sorted(entries)]
+            older = ((_id_of(index), text) for text, index in self._added.items())
+            entries = {index: {"content": text} for index, text in older if index not in taken}
+        named = set(self.named_tokens())
+        in_order = (entries[index] for index in sorted(entries))
+        return [
+            {**token, "special": bool(token.get("special")) or token["content"] in named}
+            for token in in_order
+        ]
 
     def _added_tokens_decoder(self) -> Iterator[tuple[int, dict[str, Any]]]:
         for index, token in (self.config.get("added_tokens_decoder") or {}).items():

@@ -71,7 +71,7 @@ class HFDocument:
         ids = dict(self._vocab()) | in_file
         following = max((len(self.model["vocab"]), *(token + 1 for token in ids.values())))
         found = {}
-        for token in self.config.added_by_transformers():
+        for token in self.config.added_by_transformers(set(in_file.values())):
             text = token["content"]
             if text and text not in in_file:
                 if text not in ids:
