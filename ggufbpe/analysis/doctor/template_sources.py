@@ -15,6 +15,7 @@ from ...chat.template.lexer import MOST_SOURCE
 from ...convert.exporters.hf_config import HFConfig
 from ...gguf.constants import GGUF_MAGIC, TokenizerKey
 from ...gguf.reader import GGUFFile
+from ...gguf.source import is_tokenizer_of_others
 from ...hub.model_location import locate
 from ...hub.name_grammar import PREFIXES, HubName, parse_name
 from ...tokenizer.inputs import TextOrPath
@@ -98,12 +99,14 @@ def _in_settings(settings: dict[str, Any], what: str) -> str:
 
 
 def _in_file(path: str) -> str | bytes:
-    """Return what is at a path; of a folder or a GGUF, the template in it."""
+    """Return what is at a path; of a folder or a GGUF, the template in it; of a tokenizer.json, the one beside it."""
     if os.path.isdir(path):
         found = _first_template(lambda name: os.path.join(path, name))
         if found is None:
             raise ValueError(f"the folder {printable(path)} has no chat template, in {JINJA} or {SETTINGS}")
         return found
+    if is_tokenizer_of_others(path):
+        return _in_file(os.path.dirname(path) or os.curdir)
     with open(path, "rb") as file:
         if file.read(len(GGUF_MAGIC)) == GGUF_MAGIC:
             return _in_model(path)

@@ -67,6 +67,17 @@ def test_the_settings_of_transformers(
             template_text(tmp_path / named)
 
 
+@pytest.mark.parametrize("name", ["tokenizer.json", "vocab.txt", "tokenizer.model"])
+def test_the_template_beside_a_tokenizer_of_another_program(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`diff` proposes the template of a model by the path that the model was opened by."""
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text("{}")
+    Path("tokenizer_config.json").write_text(json.dumps({"chat_template": CHATML}))
+    assert template_text(Path(name)) == template_text(tmp_path / name) == CHATML
+
+
 @pytest.mark.parametrize(
     ("data", "words"),
     [
