@@ -225,8 +225,8 @@ def fix_command(path: str, changes: Iterable[str]) -> str:
 
     A remote model is to be downloaded before. Another program's files are imported by a command before it. The first
     part of a split model is changed in place or, where it must not be, keeps its name in a folder into which the other
-    parts are to be linked before: llama.cpp finds those by its name. The copy of fixed.gguf is fixed-2.gguf, and so on.
-    To be shown, the command goes through `shell.visible_command`.
+    parts are to be linked before: llama.cpp finds those by its name. The copy of fixed.gguf, called fixed in a server,
+    is fixed-2.gguf, and so on. To be shown, the command goes through `shell.visible_command`.
     """
     import shlex
 
@@ -244,7 +244,7 @@ def fix_command(path: str, changes: Iterable[str]) -> str:
     from .quantization import is_of_several
 
     name, output = os.path.basename(model), ["-o", "fixed.gguf"]
-    copied = re.fullmatch(r"fixed(?:-(\d{1,9}))?\.gguf", name)
+    copied = re.fullmatch(r"fixed(?:-(\d{1,9}))?(?:\.gguf)?", name)
     if copied and os.path.abspath(model) == os.path.abspath(name):
         output[1] = f"fixed-{int(copied[1] or 1) + 1}.gguf"
     elif is_of_several(name) and _may_change(path, model):

@@ -107,6 +107,12 @@ def test_a_copy_of_a_copy_has_the_next_number(
     assert Path(copy).exists()
 
 
+def test_a_copy_of_a_served_copy_has_the_next_number() -> None:
+    """The server names a model without its suffix, and the user puts the path in place of the name."""
+    assert fix_command("fixed", ["--set", "a=b"]) == "ggufbpe fix fixed --set a=b -o fixed-2.gguf"
+    assert fix_command("fixed-2", ["--set", "a=b"]) == "ggufbpe fix fixed-2 --set a=b -o fixed-3.gguf"
+
+
 def test_what_a_store_protects_is_not_changed_through_a_link(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
