@@ -252,11 +252,11 @@ class HFConfig:
             older = ((_id_of(index), text) for text, index in self._added.items())
             entries = {index: {"content": text} for index, text in older if index not in taken}
         named = set(self.named_tokens())
-        in_order = (entries[index] for index in sorted(entries))
-        return [
-            {**token, "special": bool(token.get("special")) or token["content"] in named}
-            for token in in_order
-        ]
+        tokens = []
+        for _, token in sorted(entries.items()):
+            special = bool(token.get("special")) or token["content"] in named
+            tokens.append({"normalized": not special, **token, "special": special})
+        return tokens
 
     def _added_tokens_decoder(self) -> Iterator[tuple[int, dict[str, Any]]]:
         for index, token in (self.config.get("added_tokens_decoder") or {}).items():
