@@ -1,7 +1,7 @@
 """Reads a tokenizer.json and checks each of its parts, whatever its model.
 
-The tokens of each algorithm are read in its own module (import_bpe.py, import_scores.py and so on), and what
-llama.cpp does otherwise with them is in hf_limits.py.
+The tokens of each algorithm are read in its own module (import_bpe.py, import_scores.py and so on). How llama.cpp
+treats them differently is in hf_limits.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What llama.cpp does otherwise with the tokens of a tokenizer.json than the library that reads it."""
+"""Limits of import: how llama.cpp treats the tokens of a tokenizer.json differently from the tokenizers library."""
 
 from __future__ import annotations
 

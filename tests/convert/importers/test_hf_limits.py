@@ -1,4 +1,4 @@
-"""What llama.cpp does otherwise with added tokens is told."""
+"""Limits name the added tokens that llama.cpp treats differently."""
 
 from __future__ import annotations
 
