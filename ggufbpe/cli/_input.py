@@ -9,7 +9,7 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from .._util.errors import naming
 from . import _output
@@ -18,11 +18,21 @@ from ._arguments import UsageError
 _PATIENCE = 1.0  # seconds
 
 
-@contextmanager
-def opened_file(path: str) -> Iterator[BinaryIO]:
+class _NamedFile(io.FileIO):
+    """A file whose name is in errors of reading, as in those of opening."""
+
+    def readinto(self, buffer: Any) -> int:
+        with naming(str(self.name)):
+            return super().readinto(buffer)
+
+    def readall(self) -> bytes:
+        with naming(str(self.name)):
+            return super().readall()
+
+
+def opened_file(path: str) -> BinaryIO:
     """A file to be read; errors of reading name it, too."""
-    with naming(path), open(path, "rb") as file:
-        yield file
+    return io.BufferedReader(_NamedFile(path))
 
 
 def read_file(path: str) -> bytes:

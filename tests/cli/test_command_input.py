@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -76,20 +77,31 @@ def test_one_text_only(arguments: list[str], piped: None) -> None:
         read_text(parsed, "try")
 
 
-def fail_to_read(file: BinaryIO | None) -> None:
+def fail_to_read(file: BinaryIO | None, size: int) -> None:
     assert file is not None
     with open(os.devnull, "wb") as only_written:
         os.dup2(only_written.fileno(), file.fileno())
-    file.read()
+    file.read(size)
 
 
-def test_an_error_in_the_middle_of_a_file_names_the_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [-1, 1])
+def test_an_error_in_the_middle_of_a_file_names_the_file(size: int, tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"a text")
     parsed = parse_arguments(parser(), ["-f", str(path)])
     with pytest.raises(OSError, match="Bad file descriptor") as error, given_text(parsed, "try") as given:
-        fail_to_read(given)
+        fail_to_read(given, size)
     assert error.value.filename == str(path)
+
+
+def test_another_error_while_a_file_is_open_does_not_name_it(tmp_path: Path) -> None:
+    """Such as that of a full disk, on which a temporary file is written."""
+    path = tmp_path / "file"
+    path.write_bytes(b"a text")
+    parsed = parse_arguments(parser(), ["-f", str(path)])
+    with pytest.raises(OSError, match="No space left") as error, given_text(parsed, "try"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert error.value.filename is None
 
 
 def test_a_dash_among_others(piped: None) -> None:
