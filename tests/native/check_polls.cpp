@@ -145,7 +145,7 @@ void check_splitting() {
     const Alphabet alphabet(sets);
     std::vector<uint8_t> columns;
     const Automaton automaton = Automaton(irregular.rule, alphabet).merged(columns);
-    CHECK(!Windows(automaton, std::vector<double>(automaton.classes(), 1.0)).usable());
+    CHECK(!Windows(automaton, std::vector<double>(automaton.classes(), 1.0), columns).usable());
     check_text("one long match without windows", Splitter(sets, {irregular}, false), "z", 5 * EACH, MOST_BLOCKS);
 }
 
