@@ -9,7 +9,6 @@ import codecs
 import operator
 import re
 from collections.abc import Iterable
-from copy import copy
 from typing import Any
 
 from .._util.arguments import integer
@@ -111,6 +110,8 @@ class DecodeStream:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields with a copy of the UTF-8 decoder, whose state a copy of the stream must not share."""
+        from copy import copy
+
         return {**vars(self), "_utf8": copy(self._utf8)}
 
     def __repr__(self) -> str:
