@@ -7,7 +7,7 @@ treats them differently is in hf_limits.py.
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..._util.errors import printable
@@ -69,23 +69,17 @@ class HFDocument:
         """The tokens that only the files beside add, with the ids that transformers gives them, whatever these say."""
         in_file = {token["content"]: token["id"] for token in self._added_in_file}
         ids = dict(self._vocab()) | in_file
-        following = max((len(self.model["vocab"]), *(token + 1 for token in ids.values())))
-        found = {}
-        for token in self.config.added_by_transformers(set(in_file.values())):
-            text = token["content"]
-            if text and text not in in_file:
-                if text not in ids:
-                    ids[text], following = following, following + 1
-                found[text] = {**token, "id": ids[text]}
-        return list(found.values())
+        given = self.config.added_by_transformers(set(in_file.values()))
+        tokens = {token["content"]: token for token in given if token["content"] not in in_file}
+        tokens.pop("", None)
+        _number_on(tokens, ids, max((len(self.model["vocab"]), *(token + 1 for token in ids.values()))))
+        return [{**token, "id": ids[text]} for text, token in tokens.items()]
 
     def renumbered(self) -> list[str]:
         """The added tokens of the file that the library gives other ids: it numbers them on from the vocabulary."""
-        ids, following = dict(self._vocab()), len(self.model["vocab"])
+        ids = dict(self._vocab())
         given = {token["content"]: token["id"] for token in self._added_in_file if token["content"]}
-        for text in given:
-            if text not in ids:
-                ids[text], following = following, following + 1
+        _number_on(given, ids, len(self.model["vocab"]))
         return [text for text, token in given.items() if ids[text] != token]
 
     def special_ids(self, ends: dict[str, int]) -> dict[str, int]:
@@ -169,6 +163,13 @@ class HFDocument:
                 told.append(Incompatibility("more_than_one_end", what, len(ids)))
             if ids:
                 yield name, self._checked(ids[0])
+
+
+def _number_on(texts: Iterable[str], ids: dict[str, int], following: int) -> None:
+    """Give the texts that have no id yet the next ones, from `following` on."""
+    for text in texts:
+        if text not in ids:
+            ids[text], following = following, following + 1
 
 
 def charsmap_of(part: dict[str, Any]) -> bytes:
