@@ -127,7 +127,7 @@ class Trial:
         """The path or name of the model, as a command names it; "" if there is none."""
         if self._tokenizer is None:
             return os.fspath(self.before.file.path)
-        return self._tokenizer.name or self._tokenizer.vocabulary.path
+        return self._tokenizer.name
 
     @cached_property
     def before(self) -> Facts:

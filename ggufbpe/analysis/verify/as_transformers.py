@@ -58,7 +58,7 @@ class AsTransformers:
     @property
     def path(self) -> str:
         """The path or name of the model, as a command names it."""
-        return self._tokenizer.name or self._tokenizer.vocabulary.path
+        return self._tokenizer.name
 
     def rendered(self, body: Body) -> ThreePrompts:
         """The prompts of a chat."""

@@ -298,7 +298,7 @@ class ComparingChats:
 
     def _how_to_take_over(self, other: Tokenizer) -> str:
         """What gives both files one template: a command where this file has none, and the other must be right."""
-        own, theirs = (each.name or each.vocabulary.path for each in (self._tokenizer, other))
+        own, theirs = self._tokenizer.name, other.name
         lacks = not self._tokenizer.chat_templates.get("") and bool(other.chat_templates.get(""))
         if not (lacks and own and theirs):
             return "give both files the same chat template (`ggufbpe fix` with --chat-template)"

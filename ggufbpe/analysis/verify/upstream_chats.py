@@ -306,7 +306,7 @@ def _set_types(tokenizer: Tokenizer, tokens: list[_Added]) -> str:
         for ids in id_ranges(sorted(each.id for each in tokens if each.is_special is is_special))
         for word in ("--set-token-type", f"{ids}={kind}")
     ]
-    return fix_command(tokenizer.name or tokenizer.vocabulary.path, words)
+    return fix_command(tokenizer.name, words)
 
 
 def _at(tokens: Any, token: int) -> str | None:
