@@ -134,7 +134,8 @@ Windows::Windows(const Automaton &automaton, const std::vector<double> &weights,
     const std::vector<Product> certain = cover(with, without), uncertain = cover(unknown, known);
     if (certain.size() > MOST_PRODUCTS || uncertain.size() > MOST_PRODUCTS) return;
     std::vector<uint8_t> values;  // the group of each: classes, or the groups themselves
-    for (uint8_t column : column_of) values.push_back(groups.group_of()[column]);
+    const std::vector<uint8_t> of_column = groups.group_of();
+    for (uint8_t column : column_of) values.push_back(of_column[column]);
     if (values.size() > MOST_COLUMNS + 1) {
         group_of_.swap(values);
         for (size_t group = 0; group < width; ++group) values.push_back(static_cast<uint8_t>(group));
