@@ -99,6 +99,7 @@ def edit_from_value(file: GGUFFile, key: str, value: Value | Field) -> Edit:
     is_new = known is None and key not in file
     if is_new:
         _require_whole_name(key)
+        _require_no_misspelling(key)
     fitting = next((kind for kind in types if all(fits(kind, item) for item in items)), None)
     if fitting is None or (wants_array is not is_array and not is_new):
         kinds = " or ".join(kind.name for kind in types)
@@ -114,6 +115,14 @@ def _require_whole_name(key: str) -> None:
         raise ValueError(f"{key} is not a whole key; write {whole}")
 
 
+def _require_no_misspelling(key: str) -> None:
+    """`ValueError` for a new key of the tokenizer that is spelt nearly as one that llama.cpp reads."""
+    if key.startswith("tokenizer.ggml.") and (near := _nearest(key, KEY_TYPES, 1, 0.85)):
+        raise ValueError(
+            f"the file has no key {printable(key)} (did you mean {near[0]}?); a Field, which says its type, sets it"
+        )
+
+
 def parse_remove(file: GGUFFile, key: str) -> Edit:
     """The edit that removes `key`; `ValueError` if the file has no such key."""
     if key not in file:
@@ -124,10 +133,10 @@ def parse_remove(file: GGUFFile, key: str) -> Edit:
     return Edit(key)
 
 
-def _nearest(key: str, names: Iterable[str], number: int) -> list[str]:
+def _nearest(key: str, names: Iterable[str], number: int, cutoff: float = 0.7) -> list[str]:
     import difflib
 
-    return difflib.get_close_matches(key, list(names), n=number, cutoff=0.7)
+    return difflib.get_close_matches(key, list(names), n=number, cutoff=cutoff)
 
 
 def argument_for(file: GGUFFile | Metadata, key: str) -> str | None:

@@ -11,6 +11,8 @@ from fix_cases import ADD_BOS, EOS, PRE, TYPES, metadata, write_model
 import ggufbpe
 from ggufbpe.cli import fix
 from ggufbpe.cli._arguments import UsageError
+from ggufbpe.gguf.constants import GGUFValueType
+from ggufbpe.gguf.value_types import Field
 
 __all__ = ["call"]  # the fixture
 
@@ -140,3 +142,12 @@ def test_the_end_of_a_key_is_no_key(call: Run, model: Path) -> None:
     with pytest.raises(ValueError, match=said):
         ggufbpe.fix(model, "out.gguf", set={"pre": "gpt-2"})
     ggufbpe.fix(model, "out.gguf", set={"my.pre": "gpt-2"})
+
+
+@pytest.mark.parametrize("key", ["tokenizer.ggml.prez", "tokenizer.ggml.add_bos", "tokenizer.ggml.eos_id"])
+def test_a_misspelt_key_is_refused_in_python_too(key: str, model: Path) -> None:
+    """A `Field` says that the key is meant; other keys may be near one that llama.cpp reads."""
+    with pytest.raises(ValueError, match=rf"no key '{key}' \(did you mean tokenizer\.ggml\.\w+\?\)"):
+        ggufbpe.fix(model, "out.gguf", set={key: 1})
+    others = {"tokenizer.chat_templates": ["a"], "general.basename": "x"}
+    ggufbpe.fix(model, "out.gguf", set={key: Field(GGUFValueType.UINT32, 1), **others})

@@ -93,7 +93,8 @@ def fix(
     """Write a copy of a model with changed metadata to `output`, or with `in_place` change the model itself.
 
     `set` has keys with their new values, which are Python's: keys of the tokenizer get the type that llama.cpp expects,
-    others the type that they have in the file, new ones one that holds the value; `gguf.values.Field` sets another.
+    others the type that they have in the file, new ones one that holds the value. `ggufbpe.gguf.value_types.Field` sets
+    another type, and a new key that is spelt nearly as one that llama.cpp reads, otherwise a `ValueError`.
     `remove` is a key, or several. `token_types` maps tokens (an id, a text, or a range of ids) to types such as
     "CONTROL". `chat_template` is a template, "known:NAME" for llama.cpp's of that name, the `pathlib.Path` of a
     template or of a model or folder of transformers that has one, the name of a model ("hf:OWNER/REPO"), or a mapping
