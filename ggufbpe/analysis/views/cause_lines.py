@@ -23,7 +23,7 @@ def cause_lines(cause: Cause, columns: int, label: str = "") -> Iterator[Rendera
     if isinstance(told, list) and told:
         yield paragraph(terminal.one_line(f"evidence: {'; '.join(map(str, told))}"), columns + 2, "dim")
     if cause.fix:
-        label = "or, if the file is right" if cause.change else "to do"
+        label = "if the file is right" if cause.change else "to do"
         fix = COMMAND.sub(lambda command: visible_command(command[0]), with_flags(cause.fix))
         yield paragraph(terminal.one_line(f"{label}: {fix}"), columns + 2, "dim")
 

@@ -38,7 +38,7 @@ def test_sentences(text: str, expected: str) -> None:
         ),
         (
             Cause("bos", {"what": "x", "evidence": []}, "add it", BOS),
-            ["  cause: X.", "    or, if the file is right: add it"],
+            ["  cause: X.", "    if the file is right: add it"],
         ),
     ],
 )
