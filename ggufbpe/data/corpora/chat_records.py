@@ -132,10 +132,10 @@ def _chat(given: Mapping[str, Any], preference: Preference | None) -> ChatRecord
     for fields, make in _FORMS:
         if all(field in given for field in fields):
             return _pair(given, preference) if make is None else make(given)
-    there = ", ".join(printable(name, 40) for name in list(given)[:8]) or "none"
+    there = ", ".join(printable(name, 40) for name in list(given)[:8])
     raise ValueError(
         "no known form of a chat: messages, conversations, prompt and completion, instruction and output, or chosen "
-        f"and rejected; its fields are {there}"
+        f"and rejected; {f'its fields are {there}' if there else 'it has none of these fields'}"
     )
 
 

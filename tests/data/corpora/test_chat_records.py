@@ -123,7 +123,7 @@ def test_equal_answers_of_a_pair_are_answers() -> None:
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({}, "no known form of a chat.*its fields are none"),
+    ({}, "no known form of a chat.*it has none of these fields"),
     ({"text": "Hi"}, "its fields are 'text'"),
     ({"prompt": "Hi"}, "no known form"),
     ({"instruction": "Hi", "output": None}, "no known form"),
