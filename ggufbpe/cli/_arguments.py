@@ -233,9 +233,8 @@ Every command that opens a model takes these. A model is a .gguf file, a name su
 hf:OWNER/REPO:Q4_K_M, or an address (docs/names.md). A tokenizer.json, or a folder with one, is opened as \
 `ggufbpe import` would convert it."""
 _A_MODEL = "a .gguf file, or a model's name, such as ollama:gemma3 or hf:OWNER/REPO:Q4_K_M"
-_DEFAULT_MODEL = (
-    f"default: {MODEL_VARIABLE} in the environment, or the GPT-2 vocabulary that comes with ggufbpe"
-)
+_NAMED_MODEL = f"default: {MODEL_VARIABLE} in the environment"
+_DEFAULT_MODEL = f"{_NAMED_MODEL}, or the GPT-2 vocabulary that comes with ggufbpe"
 
 
 def add_model(parser: Parser) -> None:
@@ -252,12 +251,11 @@ def add_models(parser: Parser, more: str) -> None:
     add_override_kv(parser)
 
 
-def add_model_first(parser: Parser) -> None:
-    """The model of a command that takes nothing else: the first argument, or -m."""
+def add_model_first(parser: Parser, *, has_default: bool) -> None:
+    """The model of a command that takes nothing else: the first argument, or -m; GPT-2's may be the default."""
     parser.add_argument("path", nargs="?", metavar="MODEL", help=_A_MODEL)
-    parser.add_argument(
-        "-m", "--model", metavar="MODEL", help=f"the same (default: {MODEL_VARIABLE} in the environment)"
-    )
+    default = _DEFAULT_MODEL if has_default else _NAMED_MODEL
+    parser.add_argument("-m", "--model", metavar="MODEL", help=f"the same ({default})")
     add_names(parser, "store")
 
 

@@ -64,7 +64,7 @@ _WIDTH = 100  # columns at most: longer lines are hard to read
 
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
-    add_model_first(parser)
+    add_model_first(parser, has_default=False)
     add_override_kv(parser)
     parser.add_argument(
         "--upstream",

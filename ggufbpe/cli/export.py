@@ -55,7 +55,7 @@ examples:
 
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
-    add_model_first(parser)
+    add_model_first(parser, has_default=True)
     add_override_kv(parser)
     parser.add_argument("--to", metavar="FORMAT", help=", ".join(FORMATS))
     parser.add_argument(

@@ -74,7 +74,7 @@ examples:
 
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
-    add_model_first(parser)
+    add_model_first(parser, has_default=False)
     parser.add_repeated("--set", metavar="KEY=VALUE", help="set a key; may be repeated")
     add_override_kv(parser, "the same as --set, in llama.cpp's syntax")
     parser.add_repeated("--remove", metavar="KEY", help="remove a key")

@@ -39,7 +39,7 @@ _LABEL_WIDTH = 14
 
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
-    add_model_first(parser)
+    add_model_first(parser, has_default=True)
     add_override_kv(parser)
     parser.add_switch("--json", help="print one object")
 

@@ -28,3 +28,12 @@ def test_flags_of_models_are_taken_all_the_same(run: Run) -> None:
     assert run("tokenize", "-p", "a", "--ids", "--offline", "--override-kv", kv, "-q").text == "[50256, 64]\n"
     assert "--llama-cpp" in run("tokenize", "--help-model").text
     assert "--help-model" not in run("list-pre", "--help").text
+
+
+@pytest.mark.parametrize(
+    ("command", "has_default"), [("info", True), ("export", True), ("doctor", False), ("fix", False)]
+)
+def test_help_says_whether_a_model_must_be_named(command: str, has_default: bool, run: Run) -> None:
+    said = " ".join(run(command, "--help").text.split())
+    assert "GGUFBPE_MODEL in the environment" in said
+    assert ("or the GPT-2 vocabulary that comes with ggufbpe" in said) == has_default
