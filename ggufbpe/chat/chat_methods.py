@@ -156,10 +156,10 @@ class ChatMethods:
         wrote contents, reasoning, tool calls and the token that ends a turn, of which names out of "content",
         "reasoning", "tool_calls" and "end" choose some. An answer at the end is then closed. (docs/chat.md)
         As with llama-server, text of control tokens in messages becomes control tokens, which `ggufbpe.explain(tok,
-        messages).chat.injected` lists. Raises `ChatError`, a `ValueError`, for what llama-server refuses, a template
-        that cannot be run: its `reason`, and from the template the `line`; and a template's name that is not known.
-        `TypeError` for any other argument by name. `NotInstalledError` without jinja2 (the extra `chat`). Warns
-        (`GGUFWarning`) if neither the file nor `chat_template` has a template: the prompt is then ChatML, as
+        messages).chat.injected` lists. Raises `ChatError`, a `ValueError`, for what llama-server refuses, for a
+        template that cannot be run, and for an unknown name of one; its `reason` says why, its `line` where in the
+        template. `TypeError` for any other argument by name. `NotInstalledError` without jinja2 (the extra `chat`).
+        Warns (`GGUFWarning`) if neither the file nor `chat_template` has a template: the prompt is then ChatML, as
         llama-server makes it; and if there are `tools` and the template does not show them.
 
         Source: oaicompat_chat_params_parse and handle_count_tokens in tools/server/; common/chat.cpp.
