@@ -22,7 +22,7 @@ from .oracle import Answer, Failure, Oracle, OracleError, ending, garbage
 GET_LLAMA_TOKENIZE = (
     "llama-tokenize comes with llama.cpp: https://github.com/ggml-org/llama.cpp/releases has it built, `brew "
     "install llama.cpp` installs it, and `cmake -B build && cmake --build build --target llama-tokenize` builds "
-    "it; then put it on PATH or give --against llama-tokenize:PATH"
+    "it; then put it on PATH, or write llama-tokenize:PATH"
 )
 _LOG_LINE = re.compile(r"[\d.]+ [DIW] |\s*$")
 _SIGNALS_SEEN_AFTER = 0.5  # seconds

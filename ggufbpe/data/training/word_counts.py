@@ -78,9 +78,9 @@ def splitting(pre: str, units: str | None) -> Splitting:
     if entry is None and pre not in NOT_IN_LLAMA_CPP:
         import difflib
 
-        near = difflib.get_close_matches(pre, [*PRE_TOKENIZERS, *NOT_IN_LLAMA_CPP], n=3)
+        near = ", ".join(difflib.get_close_matches(pre, [*PRE_TOKENIZERS, *NOT_IN_LLAMA_CPP], n=3))
         raise ValueError(
-            f"unknown pre-tokenizer {printable(pre)}{f' (near: {chr(44).join(near)})' if near else ''}: "
+            f"unknown pre-tokenizer {printable(pre)}{near and f' (near: {near})'}: "
             "`ggufbpe list-pre` shows all names, and there are 'none' and 'words'"
         )
     raw = entry is not None and not entry.byte_encode

@@ -447,7 +447,7 @@ def test_a_file_that_is_not_recognized_keeps_its_older_form(tmp_path: Path) -> N
 def test_absent_command_comes_with_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(
-        OracleError, match=r"not on PATH; .*llama\.cpp/releases.*--against llama-tokenize:PATH"
+        OracleError, match=r"not on PATH; .*llama\.cpp/releases.*or write llama-tokenize:PATH"
     ):
         opened("llama-tokenize")
 
