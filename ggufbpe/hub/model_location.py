@@ -150,9 +150,14 @@ def _at_path(path: str) -> ModelLocation:
 
 def _of_bare_name(name: str) -> ModelLocation:
     """Return the location of the one model in the stores that a name without a prefix stands for."""
-    from .stores.all_stores import STORES, closed_folders, models_named
+    from .name_grammar import parse_name
+    from .stores.all_stores import STORES, closed_folders, find_stored, models_named
 
-    models = models_named(name)
+    models, far = models_named(name), _on_the_network(name)
+    if (
+        not models and far
+    ):  # the name that an older llama.cpp gave a download does not tell the owner from the rest
+        models = [found for found in [find_stored(parse_name(far))] if found is not None]
     if len(models) == 1:
         return _in_store(models[0], f"using {models[0].name}, a model of {models[0].store}")
     if models:
@@ -166,11 +171,11 @@ def _of_bare_name(name: str) -> ModelLocation:
     why = f"{os.strerror(errno.ENOENT)}, and {', '.join(others)} and {last} have no model of this name here"
     closed = _listed(list(dict.fromkeys(folder for _, folder in closed_folders())))
     unread = f"; you may not read {closed}" if closed else ""
-    raise _missing(name, f"{why}{similar}{unread}{_offer_of_network(name)}")
+    raise _missing(name, f"{why}{similar}{unread}{far and f'; {far} would read one from the network'}")
 
 
-def _offer_of_network(name: str) -> str:
-    """Return the name that would read a model from the network, as the end of a sentence; "" if there is none."""
+def _on_the_network(name: str) -> str:
+    """Return the name on the hub or in Ollama's registry of a name without a prefix; "" if it can have none."""
     from .name_grammar import is_repository, parse_name
 
     far = f"hf:{name}" if is_repository(name.partition(":")[0]) else f"ollama:{name}"
@@ -178,7 +183,7 @@ def _offer_of_network(name: str) -> str:
         parse_name(far)
     except ModelNameError:
         return ""
-    return f"; {far} would read one from the network"
+    return far
 
 
 def _in_store(model: StoredModel, choice: str) -> ModelLocation:

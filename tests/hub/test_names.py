@@ -273,6 +273,8 @@ MEANT = {  # what is typed: the name in full, and the tokens of the model
     "llama:q8_0": ("hf:bart/Llama-GGUF:Q8_0", 1200),
     "Llama-Q8_0.gguf": ("hf:bart/Llama-GGUF:Q8_0", 1200),
     "Mod": ("lmstudio:pub/Mod-GGUF@Q6_K", 50257),
+    "ggml-org/old-GGUF": ("llama.cpp:ggml-org_old-GGUF_q_old-Q4_0.gguf", 1200),
+    "ggml-org/old-GGUF:q4_0": ("llama.cpp:ggml-org_old-GGUF_q_old-Q4_0.gguf", 1200),
 }
 
 
