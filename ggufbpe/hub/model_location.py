@@ -154,9 +154,7 @@ def _of_bare_name(name: str) -> ModelLocation:
     from .stores.all_stores import STORES, closed_folders, find_stored, models_named
 
     models, far = models_named(name), _on_the_network(name)
-    if (
-        not models and far
-    ):  # the name that an older llama.cpp gave a download does not tell the owner from the rest
+    if not models and far:  # names of an older llama.cpp's downloads do not say where the owner ends
         models = [found for found in [find_stored(parse_name(far))] if found is not None]
     if len(models) == 1:
         return _in_store(models[0], f"using {models[0].name}, a model of {models[0].store}")
