@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from .._util.errors import ChatError, ChatTooLongError
+from .._util.errors import ChatTooLongError
 from .._util.shell import shell_word
 from .._util.wording import counted
 from . import _output
@@ -91,7 +91,8 @@ def fitted_chat(
     try:
         found = fit_chat(tokenizer, body, limit, _given(arguments), template, now, answer)
     except ChatTooLongError as error:
-        raise ChatError(_in_flags(error)) from None
+        error.reason, error.keep = _in_flags(error), None
+        raise
     for numbers, done in ((found.dropped, "left out"), (found.shortened, "cut")):
         if numbers:
             messages = counted(len(numbers), "message was", "messages were")

@@ -16,7 +16,7 @@ from small_models import small_model
 from stores import TEMPLATE as TEMPLATE_LAYER
 from stores import ollama_layer, ollama_model
 
-from ggufbpe import ChatError, FitPolicy, GGUFWarning, Tokenizer
+from ggufbpe import ChatTooLongError, FitPolicy, GGUFWarning, Tokenizer
 from ggufbpe.chat.known_templates import known_source, known_templates
 from ggufbpe.cli import chat, count
 from ggufbpe.cli._arguments import Parser, UsageError
@@ -137,7 +137,7 @@ def test_a_chat_that_must_fit_keeps_the_numbers_of_its_messages(
     table = call(chat, *given, "--fit", shorter, "--by-message").text
     assert "messages[3] user" in table
     assert "messages[1]" not in table
-    with pytest.raises(ChatError, match=r"the chat does not fit in 5 tokens: what must stay has \d+ tokens$"):
+    with pytest.raises(ChatTooLongError, match=r"does not fit in 5 tokens: what must stay has \d+ tokens$"):
         call(chat, *given, "--fit", "5")
 
 
@@ -210,9 +210,10 @@ def test_a_message_that_is_too_long_by_itself_is_told_with_the_flags_that_cut_it
 ) -> None:
     given = ("-m", small_model, *CHATML, "-p", "hello " * 300, "--fit", "150")
     with pytest.raises(
-        ChatError, match=r"alone has more, and is cut with --shorten user --shorten-to \d+$"
+        ChatTooLongError, match=r"alone has more, and is cut with --shorten user --shorten-to \d+$"
     ) as raised:
         call(chat, *given)
+    assert raised.value.limit == 150 < raised.value.count
     flags = str(raised.value).rpartition("is cut with ")[2].split()
     assert int(call(chat, *given, *flags, "--count").out) <= 150
 

@@ -189,7 +189,7 @@ def failure(error: Exception, message: str) -> dict[str, Any]:
     elif isinstance(error, ModelNameError):
         more = {"candidates": list(error.candidates) or None}
     elif isinstance(error, ChatError):
-        more = {"line": error.line}
+        more = {name: getattr(error, name, None) for name in ("line", "count", "limit")}
     elif isinstance(error, OSError) and isinstance(error.filename, (str, bytes)):
         more = {"path": os.fsdecode(error.filename)}
     known = {name: value for name, value in more.items() if value is not None}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ggufbpe._util.errors import ChatError, GGUFError, ModelNameError
+from ggufbpe._util.errors import ChatError, ChatTooLongError, GGUFError, ModelNameError
 from ggufbpe.analysis.diagnose.cause import Cause
 from ggufbpe.analysis.diagnose.explanation import Diagnosis, Explanation
 from ggufbpe.analysis.doctor.fix import Fixed, KeyChange
@@ -63,6 +63,7 @@ def test_values_of_changed_keys() -> None:
         (ModelNameError("two", ["a", "b"]), {"candidates": ["a", "b"]}),
         (ModelNameError("none"), {}),
         (ChatError("no", 3), {"line": 3}),
+        (ChatTooLongError(9, 5), {"count": 9, "limit": 5}),
         (FileNotFoundError(2, "No such file", "f"), {"path": "f"}),
         (ValueError("x"), {}),
     ],
