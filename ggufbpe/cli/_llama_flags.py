@@ -47,12 +47,15 @@ _OF_WEIGHTS = """
     --sleep-idle-seconds --slot-save-path --slots --warmup -cb -md
 """
 _NO_WEIGHTS = "it concerns the weights, which this server does not read: leave it out"
+_LOG = "the log is on standard error, and --log-requests adds to it: leave it out"
 _TEMPLATE = "for another template, write a copy of the model: ggufbpe fix MODEL --chat-template ... -o COPY"
 _TLS = "a proxy in front of this server does that; see docs/for/counting.md"
 
 INSTEAD: dict[str, str] = {  # flag: what to do instead
     **dict.fromkeys(IGNORED, _NO_WEIGHTS),
     **dict.fromkeys(_OF_WEIGHTS.split(), _NO_WEIGHTS),
+    **dict.fromkeys(("-v", "--verbose", "-lv", "--verbosity"), _LOG),
+    **dict.fromkeys((flag for flag in IGNORED if "-log-" in flag), _LOG),
     **dict.fromkeys(("-a", "--alias"), "-m NAME=PATH gives a model its name"),
     **dict.fromkeys(("--jinja", "--no-jinja"), "chats are always rendered as with --jinja: leave it out"),
     **dict.fromkeys(("--metrics", "--props"), "/metrics and /props always answer: leave it out"),

@@ -167,6 +167,8 @@ def test_a_projector_of_another_model_is_warned_of(
     ("flags", "words"),
     [
         (["-c", "4096"], "there is no flag '-c' (it concerns the weights, which this server does not read"),
+        (["--verbose"], "'--verbose' (the log is on standard error, and --log-requests adds to it"),
+        (["--log-file", "x"], "there is no flag '--log-file' (the log is on standard error"),
         (["--n-gpu-layers", "9"], "there is no flag '--n-gpu-layers' (it concerns the weights"),
         (["--alias", "x"], "there is no flag '--alias' (-m NAME=PATH gives a model its name)"),
         (["--alias=x"], "there is no flag '--alias' (-m NAME=PATH gives a model its name)"),
