@@ -24,6 +24,7 @@ from ._arguments import (
     add_model,
     add_special_flags,
     add_stdin,
+    overrides_of,
     require_no_models,
 )
 from ._chat import (
@@ -36,9 +37,10 @@ from ._chat import (
     request_fields,
     require_chat,
     template_of,
+    warn_of_mismatch,
 )
 from ._files import add_no_ignore, ignored_of, say_what_is_not_utf8, say_what_was_left_out
-from ._given_models import opened_tokenizer
+from ._given_models import model_path, tokenizer_at
 from ._input import settle_stdin, stdin
 from ._progress import Bar
 
@@ -118,8 +120,11 @@ def run(arguments: argparse.Namespace) -> int:
     settle_stdin(arguments, "paths", "prompt")
     require_no_models(arguments.paths, "count", arguments)
     _check(arguments)
-    tokenizer = opened_tokenizer(arguments)
+    model = model_path(arguments)
+    tokenizer = tokenizer_at(model, overrides_of(arguments))
     prompt = _prompt_maker(arguments, tokenizer) if arguments.chat else None
+    if arguments.mmproj is not None:
+        warn_of_mismatch(arguments.mmproj, model)
     bar = Bar()
 
     def report(name: str, error: Exception) -> None:

@@ -15,7 +15,7 @@ from make_mmproj import make_mmproj
 from reference import write_metadata
 from small_models import small_keys, small_model
 
-from ggufbpe.cli import serve
+from ggufbpe.cli import count, serve
 from ggufbpe.cli._arguments import Parser, UsageError
 from ggufbpe.cli._llama_flags import INSTEAD
 from ggufbpe.server.settings import Settings
@@ -158,9 +158,12 @@ def test_a_projector_of_another_model_is_warned_of(
 ) -> None:
     make_mmproj(tmp_path / "mmproj.gguf", "gemma3", {})
     write_metadata(tmp_path / "model.gguf", {**small_keys(), "gpt2.embedding_length": length})
-    found = call(serve, "-m", tmp_path / "model.gguf", "--mmproj", tmp_path / "mmproj.gguf")
-    assert ("the projector is for another model" in found.err) is warns
+    pair = ("-m", tmp_path / "model.gguf", "--mmproj", tmp_path / "mmproj.gguf")
+    assert ("the projector is for another model" in call(serve, *pair).err) is warns
     assert len(started) == 1
+    (tmp_path / "chat.json").write_text('[{"role": "user", "content": "Hi"}]')
+    given = (*pair, "--chat", tmp_path / "chat.json", "--chat-template", "known:chatml")
+    assert ("the projector is for another model" in call(count, *given).err) is warns
 
 
 @pytest.mark.parametrize(
