@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .._util.errors import printable
+from .._util.wording import counted
 from ..analysis.doctor.model_info import Facts, info
 from ..analysis.views import terminal
 from ..analysis.views.answers import answer, failure
@@ -135,8 +136,8 @@ def _file_rows(facts: Facts) -> list[tuple[str, str]]:
     return [
         (
             "GGUF",
-            f"version {file['version']}, {file['byte_order']}-endian, {file['keys']} keys, "
-            f"{file['tensors']} tensors, {file['size']} bytes",
+            f"version {file['version']}, {file['byte_order']}-endian, {counted(file['keys'], 'key')}, "
+            f"{counted(file['tensors'], 'tensor')}, {counted(file['size'], 'byte')}",
         ),
         *([("broken", file["problem"])] if "problem" in file else []),
         ("architecture", general["architecture"] or "not given"),

@@ -38,6 +38,7 @@ from commands import (
 from conftest import GPT2, ROOT, UNSPLIT, missing
 from hypothesis import given
 from hypothesis import strategies as st
+from make_mmproj import make_mmproj
 from reference import with_pre
 
 import ggufbpe
@@ -1048,10 +1049,16 @@ def test_info_works_on_tokenizers_that_are_not_ours(model: str, words: str, run:
     assert facts["metadata"]["tokenizer.ggml.tokens"] == "259 of string"
 
 
-def test_info_of_a_file_without_a_tokenizer(run: Run) -> None:
-    result = run("info", "-m", MALFORMED / "missing-everything.gguf")
-    assert (result.code, result.err) == (0, "")
-    assert "  model           no tokenizer in this file\n" in result.text
+def test_info_of_a_file_without_a_tokenizer(run: Run, tmp_path: Path) -> None:
+    make_mmproj(tmp_path / "mmproj.gguf", "gemma3", {})
+    for path, sizes in (
+        (MALFORMED / "missing-everything.gguf", "0 keys, 0 tensors"),
+        (tmp_path / "mmproj.gguf", "13 keys, 1 tensor"),
+    ):
+        result = run("info", "-m", path)
+        assert (result.code, result.err) == (0, "")
+        assert "  model           no tokenizer in this file\n" in result.text
+        assert f", {sizes}, " in result.text
 
 
 def test_info_shows_what_it_can_of_a_broken_tokenizer_then_the_error(run: Run) -> None:
