@@ -28,6 +28,7 @@ FLAGS = {
     "(shorten_to)": "(--shorten-to)",
     "limit_alphabet=N": "--limit-alphabet N",
     "llama_cpp=": "--llama-cpp ",
+    "media_path, the": "--media-path, the",
     "offline=True": "--offline",
     "on_error='skip'": "--on-error skip",
     "overrides={'tokenizer.ggml.pre': NAME}": "--override-kv tokenizer.ggml.pre=str:NAME",

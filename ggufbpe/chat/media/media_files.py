@@ -66,7 +66,7 @@ def media_at(url: str, media_path: str | os.PathLike[str] | None) -> ImageSize |
 def _in_file(path: str, media_path: str | os.PathLike[str] | None) -> ImageSize | AudioLength:
     """What is in a file below `media_path`; only regular files are read."""
     if media_path is None:
-        raise ChatError("file:// URLs are not allowed: no folder of media is given")
+        raise ChatError("file:// URLs are not allowed without media_path, the folder of such files")
     if not path or _REFUSED_PATH.search(path) or len(path.encode()) > 255:
         raise ChatError(f"file path is not allowed: {path[:255]}")
     missing = ChatError(f"file does not exist or cannot be opened: {path}")

@@ -129,7 +129,7 @@ def test_a_mark_that_no_token_has_is_looked_for_once(tmp_path: Path, monkeypatch
 REFUSED = {
     "nothing": ({"type": "image_url"}, "Invalid base64 value"),
     "an address of the web": (image("https://example.org/a.png"), "media are not downloaded"),
-    "a file without a folder": (image("file://a.png"), "no folder of media is given"),
+    "a file without a folder": (image("file://a.png"), "not allowed without media_path"),
     "text": (image("data:text/plain;base64,AAAA"), "Invalid uri format: data:text/plain;base64"),
     "data that is not base64": (image("data:image/png,AAAA"), "uri must be base64 encoded"),
     "two commas": (image("data:image/png;base64,AA,AA"), "Invalid uri-encoded base64 value"),
