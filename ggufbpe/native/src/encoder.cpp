@@ -15,13 +15,13 @@ namespace ggufbpe {
 
 namespace {
 
-constexpr int32_t PLAIN = -1;                // a fragment's token: none
 constexpr size_t PART = 1 << 17;             // bytes of a long text that one thread takes at a time: its ids stay in cache
 constexpr size_t WORTH_SHARING = 2 * PART;   // bytes; a shorter text is for one thread
 constexpr size_t SEARCHED = 1 << 20;         // bytes that one thread takes at a time to look for special tokens
 constexpr size_t TEXTS = 1 << 15;            // bytes of short texts that one thread takes at a time
 constexpr size_t LONG_TEXT = 1 << 20;        // bytes; for a longer one, room is reserved at once
 constexpr size_t BYTES_A_TOKEN = 3;          // room reserved at first: one token per so many
+constexpr size_t PARTS = 1024;               // parts of a text that a model takes at a time
 constexpr size_t STEPS_A_FRAGMENT = 64;      // the cost of a short one, in bytes looked at
 
 }  // namespace
@@ -83,7 +83,7 @@ std::vector<std::pair<size_t, size_t>> Encoder::special_token_spans(const unsign
     if (special_.empty()) return spans;
     const Partition &tokens = partition(parse_special, poll);
     std::vector<Partition::Match> matches;
-    tokens.find(text, size, 0, size, matches, poll);
+    tokens.find_all(text, size, matches, poll);
     for (const Partition::Match &match : matches) spans.emplace_back(match.at, match.at + tokens.length(match.rank));
     return spans;
 }
@@ -116,6 +116,7 @@ void Encoder::continue_with(std::vector<Fragment> &fragments) const {
 void Encoder::encode_fragments(const Text &text, const std::vector<Fragment> &fragments, TextModel::Scratch &scratch,
                                Sink &ids, const Poll &poll) const {
     const bool is_valid = text.is_valid || model_->reads_bytes() || is_utf8(text.data, text.size, poll);
+    if (is_valid && !ids.spans()) return encode_as_they_are(text, fragments, scratch, ids, poll);
     std::vector<unsigned char> rewritten;
     Spans *const spans = ids.spans();
     ChangedText changes;
@@ -133,8 +134,24 @@ void Encoder::encode_fragments(const Text &text, const std::vector<Fragment> &fr
             part = {PLAIN, rewritten.data(), rewritten.size()};
             if (spans) spans->origin = part.data;
         }
-        encode_part(part, scratch, ids, poll);
+        model_->encode_part(part, scratch, ids, poll);
         if (spans && is_changed) changes.lead_back(*spans, first, static_cast<int64_t>(fragment.start), pace);
+    }
+}
+
+void Encoder::encode_as_they_are(const Text &text, const std::vector<Fragment> &fragments, TextModel::Scratch &scratch,
+                                 Sink &ids, const Poll &poll) const {
+    Pace pace(poll);
+    for (size_t first = 0; first < fragments.size(); first += PARTS) {
+        const size_t last = std::min(first + PARTS, fragments.size());
+        scratch.parts.clear();
+        for (size_t i = first; i < last; ++i) {
+            const Fragment &fragment = fragments[i];
+            scratch.parts.push_back(
+                {fragment.token, text.data + fragment.start, fragment.end - fragment.start, nullptr, text.is_valid});
+        }
+        pace.count((last - first) * STEPS_A_FRAGMENT);
+        model_->encode_parts(scratch.parts.data(), last - first, scratch, ids, poll);
     }
 }
 
@@ -144,15 +161,6 @@ void Encoder::add(const std::vector<int32_t> &tokens, const EncodeOptions &optio
     for (const int32_t token : tokens) {
         ids.push(token);
         if (ids.spans()) ids.spans()->push(static_cast<int64_t>(at), static_cast<int64_t>(at));
-    }
-}
-
-void Encoder::encode_part(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const {
-    if (part.token >= 0) {
-        ids.push(part.token);
-        if (WordStarts *const starts = ids.word_starts()) starts->add(part.data);
-    } else {
-        model_->encode(part, scratch, ids, poll);
     }
 }
 
@@ -227,7 +235,7 @@ std::vector<Part> Encoder::parts_of(const Text &text, const std::vector<Fragment
         pace.count(STEPS_A_FRAGMENT);
         Part part{fragment.token, text.data + fragment.start, fragment.end - fragment.start, nullptr, text.is_valid};
         if (part.token >= 0) {
-            parts.push_back({part.token, nullptr, 0});
+            parts.push_back(part);
             continue;
         }
         if (!is_valid && part.token == PLAIN) {
@@ -247,11 +255,15 @@ void Encoder::encode_shared(const Text &text, const EncodeOptions &options, size
     if (options.continues) continue_with(fragments);
     const std::vector<Part> parts = parts_of(text, fragments, is_valid, rewritten, poll);
     const std::vector<std::pair<size_t, size_t>> spans = spans_of(parts, poll);
+    const auto encode_these = [&](const Part *first, size_t count, TextModel::Scratch &scratch, Sink &here, const Poll &poll_here) {
+        if (rewritten.empty()) return model_->encode_parts(first, count, scratch, here, poll_here);
+        for (size_t i = 0; i < count; ++i) model_->encode_part(first[i], scratch, here, poll_here);
+    };
     ids.reserve(text.size / BYTES_A_TOKEN + 2, spans.size() > 1);
     add(before_, options, 0, ids);
     if (spans.size() == 1) {
         TextModel::Lease scratch(*model_);
-        for (const Part &part : parts) encode_part(part, *scratch, ids, poll);
+        encode_these(parts.data(), parts.size(), *scratch, ids, poll);
     } else {
         SharedWork<OrderedIds> ordered(ids, spans.size());
         std::atomic<size_t> total{0};
@@ -260,9 +272,7 @@ void Encoder::encode_shared(const Text &text, const EncodeOptions &options, size
             for (size_t turn; turns.take(turn);) {
                 Ids made = ordered->spare();
                 Sink here = ids.only_counts() ? Sink() : Sink(made);
-                for (size_t i = spans[turn].first; i < spans[turn].second; ++i) {
-                    encode_part(parts[i], *scratch, here, poll_here);
-                }
+                encode_these(&parts[spans[turn].first], spans[turn].second - spans[turn].first, *scratch, here, poll_here);
                 if (ids.only_counts()) {
                     total += here.count();
                 } else {

@@ -118,9 +118,11 @@ Partition::Partition(std::shared_ptr<const Strings> strings, const std::vector<S
         if (length == 0 || (token.hidden && !parse_special)) continue;
         tokens_.push_back({text_of(token), token.id, token.strips_left, token.strips_right, NONE});
         strips_ = strips_ || token.strips_left || token.strips_right;
+        longest_ = std::max(longest_, length);
     }
     build_trie(pace);
     learn_beginnings();
+    if (!strips_) learn_runs();
 }
 
 // From the root on, the tokens that share all bytes up to a node are divided by the next byte.
@@ -224,6 +226,28 @@ void Partition::learn_beginnings() {
     }
 }
 
+// Vocabularies of code have a token for each number of spaces. In one of them no other needs to be looked for, unless that goes
+// on after it: after the same byte, or after one that ends such a run in a token.
+void Partition::learn_runs() {
+    for (Token &token : tokens_) {
+        const size_t run = std::min(token.text.find_first_not_of(token.text[0]), token.text.size());
+        token.is_run = run > 1 && run == token.text.size();
+        if (token.is_run) after_run_.resize(256);
+    }
+    if (after_run_.empty()) return;
+    for (const Token &token : tokens_) {
+        const size_t run = token.text.find_first_not_of(token.text[0]);
+        if (run == std::string_view::npos) continue;
+        const auto after = static_cast<unsigned char>(token.text[run]);
+        after_run_[static_cast<unsigned char>(token.text[0])][after >> 6] |= uint64_t(1) << (after & 63);
+    }
+}
+
+bool Partition::holds_what_begins_in_it(const Token &token, const unsigned char *end, const unsigned char *text_end) const {
+    if (!token.is_run || (end < text_end && *end == end[-1])) return false;
+    return end == text_end || !(after_run_[end[-1]][*end >> 6] >> (*end & 63) & 1);
+}
+
 // ---- the search ---------------------------------------------------------------------------------------------------
 
 namespace {
@@ -312,15 +336,31 @@ void Partition::split(const unsigned char *text, size_t size, std::vector<Fragme
 
 void Partition::find(const unsigned char *text, size_t size, size_t from, size_t to, std::vector<Match> &matches,
                      const Poll &poll) const {
+    find(text, size, from, to, false, matches, poll);
+}
+
+void Partition::find_all(const unsigned char *text, size_t size, std::vector<Match> &matches, const Poll &poll) const {
+    find(text, size, 0, size, true, matches, poll);
+}
+
+void Partition::find(const unsigned char *text, size_t size, size_t from, size_t to, bool all, std::vector<Match> &matches,
+                     const Poll &poll) const {
     if (tokens_.empty()) return;
     Pace pace(poll);
+    // Up to where a token may reach that begins before a place.
+    size_t reached = from > 0 ? from + longest_ : 0;
     for (size_t at = from; at < to; ++at) {
         const size_t begun = at;
         at = next_candidate(text, size, at, std::min(to, at + Pace::STEPS));
         pace.count(at - begun);
         if (at >= to) break;
         const uint32_t rank = longest_at(text + at, text + size, pace);
-        if (rank != NONE) matches.push_back({at, rank});
+        if (rank == NONE) continue;
+        matches.push_back({at, rank});
+        const Token &token = tokens_[rank];
+        const size_t end = at + token.text.size();
+        if (!all && at >= reached && holds_what_begins_in_it(token, text + end, text + size)) at = end - 1;
+        reached = std::max(reached, end);
     }
 }
 

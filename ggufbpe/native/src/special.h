@@ -10,6 +10,7 @@
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -51,9 +52,12 @@ public:
     // Appends the fragments of a text, in order, none empty. White space stripped by a token is in none.
     void split(const unsigned char *text, size_t size, std::vector<Fragment> &fragments, const Poll &poll) const;
 
-    // The same in two steps, so that threads can share the search: appends the places from `from` up to `to`, in order;
+    // The same in two steps, so that threads can share the search: appends the places from `from` up to `to`, in order, without
+    // some that are certain to lie in a token;
     void find(const unsigned char *text, size_t size, size_t from, size_t to, std::vector<Match> &matches,
               const Poll &poll) const;
+    // all of them, for other uses;
+    void find_all(const unsigned char *text, size_t size, std::vector<Match> &matches, const Poll &poll) const;
     // and then, from all places of a text, which are consumed, its fragments.
     void cut(const unsigned char *text, size_t size, std::vector<Match> &matches, std::vector<Fragment> &fragments,
              const Poll &poll) const;
@@ -69,7 +73,8 @@ private:
         std::string_view text;
         int32_t id;
         bool strips_left, strips_right;
-        uint32_t shorter;  // the longest other token that it begins with, or NONE
+        uint32_t shorter;     // the longest other token that it begins with, or NONE
+        bool is_run = false;  // of one byte, at least two
     };
 
     // A node of the trie. Children lie side by side, in the order of the bytes that lead to them.
@@ -85,6 +90,10 @@ private:
 
     void build_trie(Pace &pace);
     void learn_beginnings();
+    void learn_runs();
+    bool holds_what_begins_in_it(const Token &token, const unsigned char *end, const unsigned char *text_end) const;
+    void find(const unsigned char *text, size_t size, size_t from, size_t to, bool all, std::vector<Match> &matches,
+              const Poll &poll) const;
     size_t next_candidate(const unsigned char *text, size_t size, size_t from, size_t to) const;
     uint32_t longest_at(const unsigned char *here, const unsigned char *end, Pace &pace) const;
     uint32_t child_of(const Node &node, unsigned char byte) const;
@@ -94,10 +103,13 @@ private:
     std::shared_ptr<const Strings> strings_;
     std::vector<Token> tokens_;
     bool strips_ = false;
+    size_t longest_ = 0;  // bytes of a token
     std::vector<Node> nodes_;
     std::vector<unsigned char> branches_;  // the byte that leads to each node
     uint32_t by_first_byte_[256] = {};     // the root's children; 0 if there is none
-    std::vector<uint64_t> pairs_;          // a bit for each two bytes that a token may begin with
+    // The bytes that end a run in a token, for the runs of each byte; empty if no token is a run.
+    std::vector<std::array<uint64_t, 4>> after_run_;
+    std::vector<uint64_t> pairs_;  // a bit for each two bytes that a token may begin with
     // The same for byte shuffles: a place is a candidate if the AND of four lookups is not 0.
     alignas(16) uint8_t low_first_[16] = {}, high_first_[16] = {}, low_second_[16] = {}, high_second_[16] = {};
 };

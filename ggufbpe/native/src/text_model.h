@@ -22,6 +22,8 @@ namespace ggufbpe {
 
 class ExactSumCheck;
 
+constexpr int32_t PLAIN = -1;  // a part's token: text
+
 // A part of a text that is encoded on its own. `token` is an id, or the kind of text, as in a Fragment.
 struct Part {
     int32_t token;
@@ -39,9 +41,10 @@ public:
     // Memory of one caller at a time, reused between calls.
     struct Scratch {
         virtual ~Scratch() = default;
-        virtual size_t bytes() const { return fragments.capacity() * sizeof(Fragment); }
+        virtual size_t bytes() const { return fragments.capacity() * sizeof(Fragment) + parts.capacity() * sizeof(Part); }
 
         std::vector<Fragment> fragments;
+        std::vector<Part> parts;
     };
 
     // A scratch for the duration of a call.
@@ -75,6 +78,17 @@ public:
 
     // Takes further tokens out of the plain fragments of a text.
     virtual void cut_fragments(const unsigned char *, std::vector<Fragment> &, const Poll &) const {}
+
+    // The ids of parts that lie one after the other in a text, which is UTF-8 or of a model that reads bytes; there may be text
+    // between them.
+    virtual void encode_parts(const Part *parts, size_t count, Scratch &scratch, Sink &ids, const Poll &poll) const {
+        for (size_t i = 0; i < count; ++i) encode_part(parts[i], scratch, ids, poll);
+    }
+    void encode_part(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const {
+        if (part.token < 0) return encode(part, scratch, ids, poll);
+        ids.push(part.token);
+        if (WordStarts *const starts = ids.word_starts()) starts->add(part.data);
+    }
 
     // The ids of a part that is not a token. Plain text is UTF-8 (surrogates may be in it), unless the model reads bytes. If
     // the sink wants spans, one goes beside each id; they are relative to `Spans::origin`.

@@ -10,10 +10,11 @@ namespace ggufbpe {
 
 namespace {
 
-constexpr size_t FLUSH = 1 << 14;          // the most words that wait for missing ones to be encoded
-constexpr size_t SPACED = 1 << 17;         // bytes of a text without its white space, encoded at a time
+constexpr size_t FLUSH = 1 << 14;             // the most words that wait for missing ones to be encoded
+constexpr size_t SPACED = 1 << 17;            // bytes of a text without its white space, encoded at a time
+constexpr size_t TOGETHER = Splitter::BLOCK;  // bytes of parts that are split together
 constexpr size_t K_MERS_A_POLL = 1 << 14;     // k-mers
-constexpr size_t LONG_PIECE = 1 << 17;     // bytes of words that are worth a poll
+constexpr size_t LONG_PIECE = 1 << 17;        // bytes of words that are worth a poll
 
 }  // namespace
 
@@ -85,6 +86,58 @@ void BPEModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, 
         encode_spaced(part, own, ids, poll);
     } else {
         encode_text(part.data, part.size, own, ids, poll);
+    }
+}
+
+// Short parts between special tokens are split together: the beginning and the end of a block take most of its time.
+void BPEModel::encode_parts(const Part *parts, size_t count, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const {
+    const bool may_join = !k_mers_ && !spaced_words_ && !ids.spans();
+    for (size_t first = 0, next; first < count; first = next) {
+        size_t plain = parts[first].token == PLAIN;
+        for (next = first + 1; may_join && plain && next < count && parts[next].token >= PLAIN; ++next) {
+            if (static_cast<size_t>(parts[next].data + parts[next].size - parts[first].data) > TOGETHER) break;
+            plain += parts[next].token == PLAIN;
+        }
+        if (plain > 1) {
+            encode_together(parts + first, next - first, static_cast<Scratch &>(scratch), ids, poll);
+        } else {
+            for (size_t i = first; i < next; ++i) encode_part(parts[i], scratch, ids, poll);
+        }
+    }
+}
+
+void BPEModel::encode_together(const Part *parts, size_t count, Scratch &scratch, Sink &ids, const Poll &poll) const {
+    const unsigned char *const text = parts[0].data;
+    const auto place = [=](const unsigned char *at) { return static_cast<uint32_t>(at - text); };
+    const size_t size = place(parts[count - 1].data) + parts[count - 1].size;
+    scratch.edges.clear();
+    for (size_t i = 0; i < count; ++i) {
+        scratch.edges.push_back(place(parts[i].data));
+        scratch.edges.push_back(place(parts[i].data + parts[i].size));
+    }
+    const Splitter &splitter = this->splitter(poll);
+    splitter.block_of_pieces(text, size, scratch.edges, scratch.split, poll);
+    scratch.replaced.clear();
+    if (scratch.is_outdated()) scratch.tables = cache_.tables();
+    size_t word = 0, words = 0;  // of those that were split
+    for (size_t i = 0; i < count; ++i) {
+        const uint32_t begin = scratch.edges[2 * i], end = scratch.edges[2 * i + 1];
+        if (parts[i].token >= 0) {
+            ids.push(parts[i].token);
+            continue;
+        }
+        while (word < words || splitter.words(scratch.split, poll)) {
+            if (word == words) {
+                word = 0;
+                words = scratch.split.word_count;
+            }
+            const uint32_t *const starts = scratch.split.starts.data();
+            while (word < words && starts[word] < begin) ++word;  // of special tokens
+            const size_t first = word;
+            while (word < words && starts[word] < end) ++word;
+            if (first < word) encode_words(text, size, starts + first, word - first, scratch, ids, poll);
+            if (word < words) break;
+        }
     }
 }
 
@@ -165,12 +218,7 @@ void BPEModel::encode_text(const unsigned char *text, size_t size, Scratch &scra
         scratch.replaced.clear();
         if (scratch.is_outdated()) scratch.tables = cache_.tables();
         while (splitter.words(scratch.split, poll)) {
-            // A text has at most as many ids as bytes, except for a space written as U+2581, which may fall back to its three
-            // bytes; a cached word is written four ids at a time.
-            const size_t bytes = scratch.split.starts[scratch.split.word_count] - scratch.split.starts[0];
-            int32_t *to = ids.room((escape_spaces_ ? 3 : 1) * bytes + 8);
-            ids.advance(encode_words(text + start, size - start, scratch, to, ids, poll));
-            if (bytes >= LONG_PIECE) poll();  // a block without a cut may be as long as the text
+            encode_words(text + start, size - start, scratch.split.starts.data(), scratch.split.word_count, scratch, ids, poll);
         }
         start = end;
         if (start < size) poll();
@@ -219,12 +267,21 @@ void BPEModel::split(const Splitter &splitter, const unsigned char *text, size_t
     }
 }
 
-// The words of a block, of which `readable` bytes may be read. Writes ids from `to` on; returns where they end.
-int32_t *BPEModel::encode_words(const unsigned char *text, size_t readable, Scratch &scratch, int32_t *to, Sink &ids,
-                                const Poll &poll) const {
+// Words of a text of which `readable` bytes may be read, from starts[i] to starts[i + 1].
+void BPEModel::encode_words(const unsigned char *text, size_t readable, const uint32_t *starts, size_t words, Scratch &scratch,
+                            Sink &ids, const Poll &poll) const {
+    // A text has at most as many ids as bytes, except for a space written as U+2581, which may fall back to its three bytes; a
+    // cached word is written four ids at a time.
+    const size_t bytes = starts[words] - starts[0];
+    int32_t *const to = ids.room((escape_spaces_ ? 3 : 1) * bytes + 8);
+    ids.advance(encode_words(text, readable, starts, words, scratch, to, ids, poll));
+    if (bytes >= LONG_PIECE) poll();  // a block without a cut may be as long as the text
+}
+
+// The same, with room for their ids from `to` on; returns where they end.
+int32_t *BPEModel::encode_words(const unsigned char *text, size_t readable, const uint32_t *starts, size_t words, Scratch &scratch,
+                                int32_t *to, Sink &ids, const Poll &poll) const {
     const Merger &merger = this->merger(poll);
-    const uint32_t *starts = scratch.split.starts.data();
-    const size_t words = scratch.split.word_count;
     Spans *const spans = ids.spans();
     // Ids of known words are written at once, and those of missing words put between them later. If ids are counted or have
     // spans, words wait in `found` instead, from the first missing one on.

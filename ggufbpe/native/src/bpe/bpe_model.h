@@ -36,6 +36,7 @@ public:
 
     void cut_fragments(const unsigned char *text, std::vector<Fragment> &fragments, const Poll &poll) const override;
     void encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const override;
+    void encode_parts(const Part *parts, size_t count, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const override;
     void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const override;
     bool keeps_overlong_spaces() const override { return escape_spaces_; }
     bool words(const unsigned char *text, size_t size, TextModel::Scratch &scratch, const TakesWord &take,
@@ -75,8 +76,11 @@ private:
     void encode_k_mers(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const;
     void encode_spaced(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const;
     void encode_text(const unsigned char *text, size_t size, Scratch &scratch, Sink &ids, const Poll &poll) const;
-    int32_t *encode_words(const unsigned char *text, size_t readable, Scratch &scratch, int32_t *to, Sink &ids,
-                          const Poll &poll) const;
+    void encode_together(const Part *parts, size_t count, Scratch &scratch, Sink &ids, const Poll &poll) const;
+    void encode_words(const unsigned char *text, size_t readable, const uint32_t *starts, size_t words, Scratch &scratch, Sink &ids,
+                      const Poll &poll) const;
+    int32_t *encode_words(const unsigned char *text, size_t readable, const uint32_t *starts, size_t words, Scratch &scratch,
+                          int32_t *to, Sink &ids, const Poll &poll) const;
     int32_t *encode_very_long(const unsigned char *word, size_t size, Scratch &scratch, int32_t *to, Sink &ids,
                               const Poll &poll) const;
     void encode_missing(Scratch &scratch, const Poll &poll) const;

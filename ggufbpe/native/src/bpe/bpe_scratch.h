@@ -25,6 +25,7 @@ struct BPEModel::Scratch : CachingModel::Scratch {
     std::string changed;  // by preprocessing.h
     std::string shown;    // a word with spaces as U+2581
     Splitter::Scratch split;
+    std::vector<uint32_t> edges;  // where parts that are split together begin and end
     Merger::Scratch merge;
     std::vector<WordTables> replaced;  // in this block: words found in them are still to be copied
     // Of the words looked up together: the results, the missing ones, and the distinct ones of these.

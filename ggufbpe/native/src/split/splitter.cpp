@@ -196,32 +196,54 @@ size_t Splitter::block(const unsigned char *text, size_t size, size_t start, Scr
     const size_t bytes = end - start;
     if (bytes > 0xFFFFFF00u) throw std::length_error("more than 4 GiB of text without a place to cut it");
 
-    uint8_t *classes = with_margins(scratch.classes, bytes);
-    bool is_ascii;
-    const size_t count = table_->classify(text + start, bytes, classes, scratch.offsets, is_ascii, poll);
-    const uint8_t end_class = static_cast<uint8_t>(class_count_);
-    classes[-3] = classes[-2] = classes[-1] = classes[count] = classes[count + 1] = end_class;
+    uint8_t *const classes = classify(text + start, bytes, scratch, poll);
     uint32_t cut_at_end = 0;
     if (end < size) {
-        classes[count] = table_->class_at(text, size, end);
-        cut_at_end = cut_between(table_->class_before(text, end), classes[count]);
+        classes[scratch.count] = table_->class_at(text, size, end);
+        cut_at_end = cut_between(table_->class_before(text, end), classes[scratch.count]);
     }
+    run_stages(nullptr, end == size, cut_at_end, scratch, poll);
+    return end;
+}
 
-    uint8_t *prior = nullptr;
+void Splitter::block_of_pieces(const unsigned char *text, size_t size, const std::vector<uint32_t> &edges, Scratch &scratch,
+                               const Poll &poll) const {
+    classify(text, size, scratch, poll);
+    const size_t count = scratch.count;
+    uint8_t *const prior = with_margins(scratch.flags[1], size);  // the first stage writes to the other one
+    std::memset(prior - 2, 0, count + 2 + MARGIN);
+    const uint32_t *const offsets = scratch.offsets.data(), *place = offsets;
+    for (const uint32_t edge : edges) {
+        if (edge == size) break;
+        if (!scratch.is_ascii) place = std::lower_bound(place, offsets + count, edge);
+        prior[scratch.is_ascii ? edge : static_cast<size_t>(place - offsets)] = BOUNDARY;
+    }
+    run_stages(prior, true, 0, scratch, poll);
+}
+
+// The class of each code point of a block; the end of the text before them, and after them.
+uint8_t *Splitter::classify(const unsigned char *text, size_t size, Scratch &scratch, const Poll &poll) const {
+    uint8_t *const classes = with_margins(scratch.classes, size);
+    scratch.count = table_->classify(text, size, classes, scratch.offsets, scratch.is_ascii, poll);
+    scratch.size = static_cast<uint32_t>(size);
+    const uint8_t end_class = static_cast<uint8_t>(class_count_);
+    classes[-3] = classes[-2] = classes[-1] = classes[scratch.count] = classes[scratch.count + 1] = end_class;
+    return classes;
+}
+
+// Where words begin in a block. `prior`, which may be null, has the boundaries that are known before.
+void Splitter::run_stages(uint8_t *prior, bool ends_text, uint32_t cut_at_end, Scratch &scratch, const Poll &poll) const {
+    const size_t count = scratch.count;
+    const uint8_t *const classes = scratch.classes.data() + MARGIN;
     for (size_t i = 0; i < stages_.size() && count; ++i) {
-        uint8_t *boundary = with_margins(scratch.flags[i & 1], bytes);
+        uint8_t *boundary = with_margins(scratch.flags[i & 1], scratch.size);
         boundary[-2] = boundary[-1] = 0;
-        stages_[i]->run({classes, prior, count, end == size}, boundary, scratch.stage, poll);
+        stages_[i]->run({classes, prior, count, ends_text}, boundary, scratch.stage, poll);
         boundary[count] = (prior && prior[count]) || (cut_at_end & boundary_bit(i)) ? BOUNDARY : 0;
         prior = boundary;
     }
-
-    scratch.count = count;
     scratch.done = 0;
     scratch.boundary = prior;
-    scratch.is_ascii = is_ascii;
-    scratch.size = static_cast<uint32_t>(bytes);
-    return end;
 }
 
 bool Splitter::words(Scratch &scratch, const Poll &poll) const {

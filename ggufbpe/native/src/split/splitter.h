@@ -70,6 +70,11 @@ public:
     // block of more than 4 GiB.
     size_t block(const unsigned char *text, size_t size, size_t start, Scratch &scratch, const Poll &poll = NO_POLL) const;
 
+    // The same for a text whose pieces are split each on its own, as one block. `edges` are where pieces begin and end, ascending,
+    // none of them within a character.
+    void block_of_pieces(const unsigned char *text, size_t size, const std::vector<uint32_t> &edges, Scratch &scratch,
+                         const Poll &poll = NO_POLL) const;
+
     // The next words of the block: where they begin, relative to its start, is in scratch.starts (scratch.word_count of them),
     // then where the last one ends. All of them for a block of usual length, else so many that their memory stays small.
     // False if there are no more.
@@ -89,6 +94,8 @@ private:
     static constexpr uint32_t boundary_bit(size_t stage) { return 2u << stage; }
     uint32_t cut_between(uint8_t first, uint8_t second) const { return cuts_[first * (class_count_ + 1) + second]; }
     void find_cuts();
+    uint8_t *classify(const unsigned char *text, size_t size, Scratch &scratch, const Poll &poll) const;
+    void run_stages(uint8_t *prior, bool ends_text, uint32_t cut_at_end, Scratch &scratch, const Poll &poll) const;
 
     const std::vector<CharSet> sets_;
     const std::vector<Rule> rules_;

@@ -280,7 +280,7 @@ void Stage::join_letters(const Block &block, uint8_t *boundary, const Poll &poll
             asked_at = end + std::min(block.count - end, Pace::STEPS);
         }
         const bool continues = is_in(1, classes[start]) && start + 1 < end && is_in(0, classes[start + 1]);
-        if (start && is_open && continues) {
+        if (start && is_open && continues && !(block.prior && block.prior[start])) {
             boundary[start] = 0;
         } else {
             const bool has_letters = is_in(0, classes[start]) || (start + 1 < end && is_in(0, classes[start + 1]));

@@ -15,7 +15,6 @@ namespace ggufbpe {
 
 namespace {
 
-constexpr int32_t PLAIN = -1;     // a part's token: text within a fragment, UTF-8
 constexpr int32_t FRAGMENT = -3;  // a plain fragment, from its beginning; any bytes
 constexpr int32_t CONTINUED = -4;  // a plain fragment that continues where another text ended; any bytes
 constexpr size_t HEAD = 1 << 12;  // bytes of a fragment that are copied after a space
