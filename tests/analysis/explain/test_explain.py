@@ -110,7 +110,7 @@ def unigram() -> Tokenizer:
 REASONS: list[tuple[str, Callable[[], Tokenizer], str, str, dict[str, bool], str]] = [
     ("produced", gpt2, "Hello world", " world", {}, r"was produced: token 1 \(bytes 5 to 11\)"),
     ("produced", gpt2, "Hello world", "Ġworld", {}, r"was produced: token 1"),
-    ("unknown", gpt2, "Hello", "  Hello", {}, r"not a token of this vocabulary. There is « Hello»"),
+    ("unknown", gpt2, "Hello", "  Hello", {}, r"not a token of this vocabulary. The vocabulary has « Hello»"),
     ("unknown", gpt2, "Hello", "28254", {}, r"not a token of this .* looked up as text, not as an id\.$"),
     ("absent", gpt2, "Hello world", " Hello", {}, r"does not occur in the text. But this does: «Hello»"),
     ("absent", gpt2, "say hello", "Hello", {}, r"But this does: « ?hello»"),
