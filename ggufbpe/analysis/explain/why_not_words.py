@@ -36,7 +36,8 @@ def answer_in_words(trace: Trace, answer: WhyNot, *, from_one: bool = False) -> 
     if answer.token is None:
         is_number = answer.piece.isascii() and answer.piece.isdigit()
         as_text = " It was looked up as text, not as an id." if is_number else ""
-        yield [*name, f" is not a token of this vocabulary.{as_text}", *_instead(" The vocabulary has ", answer)]
+        near = _instead(" The vocabulary has ", answer)
+        yield [*name, f" is not a token of this vocabulary.{as_text}", *near]
         return
     name.append(f" (token {answer.token})")
     if answer.reason == "produced":
