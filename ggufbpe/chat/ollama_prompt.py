@@ -26,7 +26,7 @@ _RESPONSE = Pipe((), False, ((Operand("field", ".Response", ("Response",), 0),),
 
 
 class OllamaTemplate:
-    """A template that Ollama takes. `ChatError` with line and column for one that it does not."""
+    """A Go template of an Ollama model. `ChatError` with line and column for one that Ollama refuses."""
 
     def __init__(self, source: str) -> None:
         self.template = GoTemplate(viewed(checked_str("source", source)), _functions(None))

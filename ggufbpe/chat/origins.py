@@ -54,7 +54,7 @@ class PromptPart(NamedTuple):
     origin: Origin
 
     def to_dict(self) -> dict[str, Any]:
-        """All three as one object."""
+        """The part as an object of JSON."""
         return {"start": self.start, "end": self.end, **self.origin.to_dict()}
 
 

@@ -67,7 +67,7 @@ _BEGINNING = Totals()
 
 
 class Trace(NamedTuple):
-    """All steps, in order."""
+    """All steps from a text to its ids, in order. Positions are in bytes of `text`."""
 
     text: bytes
     add_special: bool

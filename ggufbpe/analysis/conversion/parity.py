@@ -53,7 +53,7 @@ class DifferingText(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """What was tried, and what differed.
+    """On how many texts and characters the ids of a converted vocabulary were compared, and which differed.
 
     Tokens are ours: all of them, and those between the first and last difference of each text.
     """

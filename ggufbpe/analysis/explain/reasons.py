@@ -55,7 +55,7 @@ class Place(NamedTuple):
 
 
 class WhyNot(NamedTuple):
-    """The answer. `reason` is that of the first place, or one of
+    """The answer of `why_not`. `reason` is that of the first place, or one of
 
     - "produced": the piece is among the tokens, `times` times (`tokens` has their numbers, `spans` the bytes of the
       first ones)

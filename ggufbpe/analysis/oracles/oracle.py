@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class OracleError(ValueError):
-    """An oracle that cannot be asked at all: missing, not installed, or it refuses the model."""
+    """The other tokenizer cannot be asked at all: it is missing, not installed, or refuses the model."""
 
 
 class Failure(NamedTuple):
-    """No ids: the oracle crashed, took too long ("timeout"), gave garbage, or cannot take this text ("refused")."""
+    """No ids: the tokenizer crashed, took too long ("timeout"), gave garbage, or cannot take this text ("refused")."""
 
     kind: str
     detail: str

@@ -57,7 +57,7 @@ class DifferenceExample(NamedTuple):
 
 
 class Difference:
-    """Places where the two differ in the same step for the same cause, as far as is known."""
+    """Places where two tokenizers differ in the same step for the same cause, as far as is known."""
 
     def __init__(self, kind: str, first: DifferenceExample, number: int) -> None:
         self.kinds = [kind]
@@ -75,7 +75,7 @@ class Difference:
 
 
 class FailureGroup:
-    """Texts for which the oracle, or the model itself, gave no ids, for the same reason."""
+    """Texts for which the other tokenizer, or the model itself, gave no ids, for the same reason."""
 
     def __init__(self, failure: Failure, first: ComparedText) -> None:
         self.kind, self.detail = failure
@@ -105,12 +105,12 @@ class Verification:
 
     @property
     def refused(self) -> int:
-        """Texts that the oracle does not accept; nothing is known about them."""
+        """Texts that the other tokenizer does not accept; nothing is known about them."""
         return sum(group.texts for group in self.failures if group.kind == "refused")
 
     @property
     def failed(self) -> int:
-        """Texts on which the oracle crashed, hung or gave garbage."""
+        """Texts on which the other tokenizer crashed, hung or gave garbage."""
         return sum(group.texts for group in self.failures if group.kind not in ("refused", OWN))
 
     @property
@@ -125,7 +125,7 @@ class Verification:
 
     @property
     def same(self) -> bool:
-        """Whether at least one text was compared, none differs, the oracle failed on none, and no chat differs."""
+        """Whether at least one text was compared, none differs, no text failed, and no chat differs."""
         if self.chats is not None and not self.chats.same:
             return False
         return bool(self.compared or self.chats) and not self.different and not self.failed

@@ -93,7 +93,7 @@ class Tally:
 
 
 class DocumentFacts(NamedTuple):
-    """How many documents have at most so many tokens, a power of two, but more than half of it; and their notes."""
+    """Documents by length, `{"128": 40}` for 40 of 65 to 128 tokens; the longest; and how many each note is about."""
 
     lengths: dict[str, int] | None = None
     longest: int | None = None

@@ -134,7 +134,7 @@ class MaskedRun(NamedTuple):
 
 
 class DecodedRow(NamedTuple):
-    """A row as text."""
+    """A row of shards with its ids and its text, as `decode_corpus` yields it."""
 
     number: int
     ids: list[int]

@@ -49,7 +49,7 @@ class TextCounts(NamedTuple):
 
     @property
     def characters_per_token(self) -> float | None:
-        """None if there are no tokens."""
+        """Mean length of a token in code points; None if there are no tokens."""
         return self.characters / self.tokens if self.tokens else None
 
 

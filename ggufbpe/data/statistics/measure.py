@@ -100,22 +100,22 @@ class Usage:
 
     @property
     def text_tokens(self) -> int:
-        """How many tokens text without control tokens can use."""
+        """The number of tokens of the vocabulary that are for text: not control, unknown or unused."""
         return int(self.for_text.sum())
 
     @property
     def used_tokens(self) -> int:
-        """How many of these were used at least once."""
+        """The number of tokens for text that the corpus uses at least once."""
         return int((self.for_text & (self.counts > 0)).sum())
 
     @property
     def unused_tokens(self) -> int:
-        """How many of these were never used."""
+        """The number of tokens for text that the corpus never uses."""
         return self.text_tokens - self.used_tokens
 
     @property
     def unused_ids(self) -> list[int]:
-        """The ids of those, ascending."""
+        """The ids of the tokens for text that the corpus never uses, ascending."""
         ids: list[int] = (self.for_text & (self.counts == 0)).nonzero()[0].tolist()
         return ids
 

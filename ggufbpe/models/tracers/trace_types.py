@@ -112,9 +112,9 @@ class TokenMatch(NamedTuple):
 
 
 class LatticeEdge(NamedTuple):
-    """One edge of a lattice: a token over `length` bytes. The unknown token's has the text that it stands for.
+    """One edge of a lattice: a token over `length` bytes.
 
-    None for the token: a character as the tokens of its bytes.
+    `text` is the token's, or what the unknown token stands for; `token` is None where a character becomes the tokens of its bytes.
     """
 
     token: int | None
