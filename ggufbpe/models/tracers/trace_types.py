@@ -114,7 +114,8 @@ class TokenMatch(NamedTuple):
 class LatticeEdge(NamedTuple):
     """One edge of a lattice: a token over `length` bytes.
 
-    `text` is the token's, or what the unknown token stands for; `token` is None where a character becomes the tokens of its bytes.
+    `text` is the token's, or what the unknown token stands for; `token` is None where a character becomes the tokens of
+    its bytes.
     """
 
     token: int | None
