@@ -14,9 +14,10 @@ from ..._util.spelling import SPACE
 from ...models.bpe.merge import CHAR_BYTES
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from ...models.special_ids import STRIPS_MASK
-from ...models.vocabulary import BYTE, NORMAL, SPECIAL_TYPES, USER_DEFINED, Vocabulary
+from ...models.vocabulary import BYTE, NORMAL, SPECIAL_TYPES, Vocabulary
 from ...tokenizer import Tokenizer
 from ..doctor.marker_tokens import find_marker_tokens
+from ..doctor.texts_with_ids import TextWithIds
 from . import causes
 from .cause import Cause
 from .encoding_changes import (
@@ -24,6 +25,7 @@ from .encoding_changes import (
     EncodingChange,
     acts,
     tokens_to_retype,
+    types_of_parsed,
     with_ignore_merges,
     with_merges,
     with_merges_by_id,
@@ -209,18 +211,9 @@ class Changes:
             for key in tokens_to_retype(parsed, ours - theirs, words):
                 if key not in done:
                     done.add(key)
-                    yield with_types(self.vocabulary, self._types_of(key[0]) | dict.fromkeys(key[1], NORMAL))
-
-    def _types_of(self, parsed: tuple[int, ...]) -> dict[int, int]:
-        """The attributes of markers that are `parsed` and of those around them, but for what the text has as text."""
-        tokens, data = self.vocabulary.tokens, self.text.data
-        types = {
-            token: kind
-            for token, kind in self.markers.types_of(parsed).items()
-            if token in parsed or tokens[token].encode() not in data
-        }
-        # two types are parsed; without special tokens only one
-        return types if self.base.parse_special else dict.fromkeys(types, USER_DEFINED)
+                    compared = [TextWithIds(self.text.data, target.core)]
+                    types = types_of_parsed(self.markers, key[0], self.base, compared)
+                    yield with_types(self.vocabulary, types | dict.fromkeys(key[1], NORMAL))
 
     def _only_parsed(self, token: int) -> bool:
         """Whether the text of a token occurs in the text, but encoding it as plain text does not produce it."""

@@ -6,13 +6,15 @@ pre-tokenizer, merges, flags, types of tokens and numbers of tokens; model_chang
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from ...models.pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer
 from ...models.special_ids import STRIPS_MASK, takes_space_behind
-from ...models.vocabulary import LSTRIP, NORMAL, RSTRIP, Vocabulary
+from ...models.vocabulary import LSTRIP, NORMAL, RSTRIP, USER_DEFINED, Vocabulary
 from ...tokenizer import Tokenizer
+from ..doctor.marker_tokens import MarkerTokens
+from ..doctor.texts_with_ids import TextWithIds
 from . import causes
 from .cause import Cause
 from .text_changes import TextChange
@@ -110,6 +112,21 @@ def tokens_to_retype(
     with_words = tuple(sorted({*others, *words}))
     pairs = [(some, others), (some, ()), ((), others), (some, with_words), ((), with_words)]
     return [pair for pair in dict.fromkeys(pairs) if any(pair)]
+
+
+def types_of_parsed(
+    markers: MarkerTokens, parsed: Collection[int], base: Encoding, compared: Iterable[TextWithIds]
+) -> dict[int, int]:
+    """Return the attributes of markers that are `parsed`, and of those near them that no text has as plain text.
+
+    `base` tells whether special tokens are parsed; without that, only user-defined tokens are.
+    """
+    tokens, found = base.vocabulary.tokens, {}
+    for token, kind in markers.types_of(parsed).items():
+        written = tokens[token].encode()
+        if token in parsed or not any(written in each.text and token not in each.ids for each in compared):
+            found[token] = kind if base.parse_special else USER_DEFINED
+    return found
 
 
 def with_shift(shift: tuple[int, int]) -> EncodingChange:

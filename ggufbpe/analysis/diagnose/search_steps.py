@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
-from ...models.vocabulary import CONTROL, NORMAL, RSTRIP, SPECIAL_TYPES, UNUSED, USER_DEFINED, Vocabulary
+from ...models.vocabulary import CONTROL, NORMAL, RSTRIP, SPECIAL_TYPES, UNUSED, Vocabulary
 from ...native.lazy_strings import as_dict
 from ...tokenizer import Tokenizer
 from ..doctor.marker_tokens import find_marker_tokens
@@ -17,6 +17,7 @@ from .encoding_changes import (
     Encoding,
     EncodingChange,
     tokens_to_retype,
+    types_of_parsed,
     with_exchanged,
     with_ignore_merges,
     with_merges,
@@ -141,18 +142,13 @@ class Steps:
             parsed |= {token for token in theirs - ours if self._may_be_parsed(token, each.text, vocabulary)}
         parsed, plain = parsed - plain, plain - parsed
         for some, others in tokens_to_retype(parsed, plain, words):
-            types = self._types_of(set(some)) | dict.fromkeys(others, NORMAL)
+            types = self._types_of(some) | dict.fromkeys(others, NORMAL)
             if types:
                 yield SearchStep("types", with_types(vocabulary, types))
 
-    def _types_of(self, parsed: set[int]) -> dict[int, int]:
-        """The attributes of markers that are `parsed`, and of those near them that no text has as plain text."""
-        tokens, found = self._vocabulary.tokens, {}
-        for token, kind in self._markers.types_of(parsed).items():
-            if token in parsed or not any(
-                tokens[token].encode() in each.text and token not in each.ids for each in self._compared
-            ):
-                found[token] = kind if self._base.parse_special else USER_DEFINED
+    def _types_of(self, parsed: Collection[int]) -> dict[int, int]:
+        """The attributes of `parsed` markers and of those near them; those of the other model, if it is known."""
+        found = types_of_parsed(self._markers, parsed, self._base, self._compared)
         if self._like is None:
             return found
         kinds, own = found | self._types_of_like(found), self._vocabulary.attributes

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 from small_models import small_tokenizer
+from synthetic import make_vocabulary
 
+from ggufbpe import Tokenizer
 from ggufbpe.analysis.diagnose.changes import Changes, groups_of_pre, text_changes_of
 from ggufbpe.analysis.diagnose.text_changes import CHARSMAP_MISSING, OF_FLAGS, TEXT_CHANGES
+from ggufbpe.models.bpe.merge import BYTE_CHARS
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
+from ggufbpe.models.vocabulary import CONTROL, USER_DEFINED
 
 TOKENIZER = small_tokenizer(add_bos=True)
 VOCABULARY = TOKENIZER.vocabulary
@@ -73,6 +77,19 @@ def test_encodings_with_one_change() -> None:
         "parse_special",
         "special_token_types",
     }
+
+
+def test_text_that_was_added_together_with_a_marker() -> None:
+    """Plain "ö" stands for a byte that no text has, special "ö" for the letter."""
+    tokens = [*(c for c in BYTE_CHARS if c != "ö"), "he", "<|im_start|>", "ö"]
+    kinds = {"<|im_start|>": CONTROL, "ö": USER_DEFINED}
+    right, wrong = (make_vocabulary(tokens, attributes=made, merges=["h e"]) for made in (kinds, None))
+    text = "schön<|im_start|>öd".encode()
+    found = Changes(Tokenizer(wrong), text, Tokenizer(right).encode(text), True, True).encodings
+    types = [cause.detail["tokens"] for each in found for cause in each.causes if "tokens" in cause.detail]
+    assert [[(token["token"], token["theirs"]) for token in each] for each in types] == [  # type: ignore[attr-defined]
+        [("<|im_start|>", "CONTROL"), ("ö", "USER_DEFINED")]
+    ]
 
 
 def test_changes_that_the_model_makes_itself_are_left_out() -> None:
