@@ -25,6 +25,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import partial
 
+from ...gguf.change import Change
 from ...gguf.constants import TokenizerKey
 from ...tokenizer import Tokenizer
 from ...tokenizer.detokenization import token_ids
@@ -262,10 +263,18 @@ def _several(
     return [Answer((*found.causes, *more), found.explains, variant, found.expected)]
 
 
+def _of_this_file(answer: Answer) -> Answer:
+    """Return an answer without changes of the file if the ids are those of another model, whose flags others may be."""
+    if all(cause.detail.get("problem") != "other model" for cause in answer.causes):
+        return answer
+    return answer._replace(causes=tuple(cause._replace(change=Change()) for cause in answer.causes))
+
+
 def _best(searches: list[Nearest]) -> list[Answer]:
     """What explains all ids with the fewest causes, with any of the models; otherwise what the first one finds."""
     first, *others = searches
-    whole = first.whole() + [answer for other in others for answer in other.whole(most_changes=1)]
+    whole = first.whole()
+    whole += [_of_this_file(answer) for other in others for answer in other.whole(most_changes=1)]
     if mended := first.mended(whole):
         return mended
     whole = whole or first.other_text()

@@ -877,6 +877,16 @@ def test_ids_of_another_model() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "other"), [("gpt-2", "llama-spm"), ("llama-spm", "phi-3"), ("gpt-2", "qwen2")]
+)
+def test_eos_behind_ids_of_another_model_is_no_reason_to_change_this_one(name: str, other: str) -> None:
+    ids = [*model(other).encode(TEXT), model(other).eos_id or 0]
+    [best] = diagnose(model(name), TEXT, ids, others=[model(other)]).explanations
+    assert ([cause.id for cause in best.causes], best.explains) == (["eos", "vocabulary"], 1.0)
+    assert not best.change
+
+
 def test_ids_shifted_from_some_token_on() -> None:
     tokenizer = model("gpt-2")
     ids = [token + 7 if token >= 1000 else token for token in tokenizer.encode(TEXT)]
