@@ -22,6 +22,7 @@ The search does not tell which ids are right, only how and why they differ from 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 
@@ -184,12 +185,10 @@ def _searched(
         return [other_build]
     same = [other for other in others if other.vocabulary.tokens == vocabulary.tokens]
     searches = [Nearest(tokenizer, text, ids, *flags, merges_of=same)]
-    for other in others:
-        if other not in same:
-            cause = causes.other_vocabulary(other.name)
+    named = [(other, causes.other_vocabulary(other.name)) for other in others if other not in same]
+    for other, cause in (*named, *other_models(tokenizer)):
+        with suppress(ValueError):  # a text that this model cannot encode
             searches.append(Nearest(other, text, ids, *flags, cause=cause))
-    for other, cause in other_models(tokenizer):
-        searches.append(Nearest(other, text, ids, *flags, cause=cause))
     try:
         found = _best(searches)
         if found[0].explains == 1 and all(cause.id != "text_differs" for cause in found[0].causes):

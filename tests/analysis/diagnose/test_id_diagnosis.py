@@ -887,6 +887,15 @@ def test_eos_behind_ids_of_another_model_is_no_reason_to_change_this_one(name: s
     assert not best.change
 
 
+def test_another_model_that_cannot_encode_the_text_is_left_out() -> None:
+    other = Tokenizer(load_vocabulary(ROOT / "fixtures/vocabs/spm-without-bytes.gguf"))
+    with pytest.raises(ValueError, match="no token"):
+        other.encode("日")
+    assert first_ids(model("gpt-2"), "日\n".encode(), model("gpt-2").encode("日"), others=[other]) == [
+        "trailing_newline"
+    ]
+
+
 def test_ids_shifted_from_some_token_on() -> None:
     tokenizer = model("gpt-2")
     ids = [token + 7 if token >= 1000 else token for token in tokenizer.encode(TEXT)]
