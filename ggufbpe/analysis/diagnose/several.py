@@ -71,11 +71,15 @@ class Several(Steps):
         return self._told([*steps, *self._hidden_by(steps, tried)])
 
     def _doubted(self, tried: Sequence[TextWithIds]) -> list[SearchStep]:
-        """The pre-tokenizer that the tokens point to, if they do not fit the file's and the ids fit that one."""
+        """The pre-tokenizer that the tokens point to, if they do not fit the file's and the ids fit that one.
+
+        Of those that fit the tokens alike, the one by which most ids agree.
+        """
         if self._like is not None:
             return []
-        share = self._agreeing(self._base, tried)
-        return [step for step in self._likely_pre() if self._agreeing(step.apply(self._base), tried) >= share]
+        shares = {step: self._agreeing(step.apply(self._base), tried) for step in self._likely_pre()}
+        best = max(shares, key=shares.__getitem__, default=None)
+        return [best] if best and shares[best] >= self._agreeing(self._base, tried) else []
 
     def _hidden_by(self, steps: list[SearchStep], tried: Sequence[TextWithIds]) -> list[SearchStep]:
         """The pre-tokenizer that the tokens point to, if the ids fit it after the changes in `steps`.
@@ -93,15 +97,15 @@ class Several(Steps):
         return []
 
     def _likely_pre(self) -> list[SearchStep]:
-        """The steps to a pre-tokenizer that the tokens point to, if they do not fit the file's."""
+        """The steps to pre-tokenizers that the tokens point to, if they do not fit the file's; the likeliest first."""
         if self._vocabulary.tokenizer_model.ignores_pre or not self._variants.has_doubtful_pre:
             return []
         evidence = self._variants.evidence
         if not evidence.is_against:
             return []
-        best = {name for family in evidence.best for name in family.names}
-        names = {evidence.name} if self._like is None else best
-        return [step for step in self._pre_steps() if not names.isdisjoint(step.names)]
+        families = {family.family for family in evidence.best}
+        steps = [step for step in self._pre_steps() if PRE_TOKENIZERS[step.names[0]].family in families]
+        return sorted(steps, key=lambda step: evidence.name not in step.names)
 
     def _swapped(self, tried: Sequence[TextWithIds]) -> list[SearchStep]:
         """Tokens that have each other's ids, as the texts show; other scores or merges may hide it in the ids."""

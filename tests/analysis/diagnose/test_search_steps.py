@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from real_vocabularies import cached
 from small_models import small_tokenizer
 
 from ggufbpe import Tokenizer
@@ -12,6 +13,7 @@ from ggufbpe.analysis.diagnose.encoding_changes import Encoding
 from ggufbpe.analysis.diagnose.search_steps import Steps
 from ggufbpe.analysis.diagnose.several import Several, shortest
 from ggufbpe.analysis.doctor.texts_with_ids import TextWithIds
+from ggufbpe.models.loading import load_vocabulary
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.models.vocabulary import CONTROL, RSTRIP
 
@@ -122,6 +124,21 @@ def test_exchanged_tokens_whose_ids_are_shifted_out_of_the_vocabulary() -> None:
     found = Several(TOKENIZER, compared).found()
     assert [cause.detail["what"] for cause in found.causes] == ["all ids are shifted by +5"]
     assert 0.8 < found.explains < 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["qwen2", "qwen35"])
+def test_of_pre_tokenizers_that_the_tokens_do_not_tell_apart_the_texts_choose(name: str) -> None:
+    """The two differ at marks, which Thai has."""
+    vocabulary = load_vocabulary(cached("qwen35"))
+    theirs, ours = (
+        Tokenizer(vocabulary._replace(pre=pre, pre_tokenizer=PRE_TOKENIZERS[pre]))
+        for pre in (name, "default")
+    )
+    texts = [b"It's 1234567 o'clock", b"I'll do it, I'd say", "วันนี้อากาศดีมาก น้ำใจของคนไทย ที่นี่".encode()]
+    found = Several(ours, [TextWithIds(text, theirs.encode(text)) for text in texts]).found()
+    assert [(cause.id, cause.detail["pre"]) for cause in found.causes] == [("pre_type", name)]
+    assert found.explains == 1.0
 
 
 def test_exchanged_tokens_of_two_files_beside_what_hides_them() -> None:
