@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -11,7 +12,7 @@ from ...models.vocabulary import CONTROL, NORMAL, RSTRIP, SPECIAL_TYPES, UNUSED,
 from ...native.lazy_strings import as_dict
 from ...tokenizer import Tokenizer
 from ..doctor.marker_tokens import find_marker_tokens
-from ..doctor.texts_with_ids import TextWithIds
+from ..doctor.texts_with_ids import TextWithIds, ends_of
 from .changes import groups_of_pre, text_changes_of
 from .encoding_changes import (
     Encoding,
@@ -107,9 +108,11 @@ class Steps:
             yield from self._vocabulary_steps(encoding, differing)
 
     def _says_the_same(self, each: TextWithIds) -> bool:
-        """Whether ids decode to their text, so that no change of the text leads to them."""
-        known = [token for token in each.ids if 0 <= token < len(self._vocabulary.tokens)]
-        return each.text.strip() in b"".join(map(self._tokenizer.token_to_piece, known))
+        """Whether ids decode to their text, but for what is around it, so that no change of the text leads to them."""
+        head, tail = ends_of(self._tokenizer, TextWithIds(each.text, each.ids))
+        core = each.ids[len(head.ids) : len(each.ids) - len(tail.ids)]
+        known = [token for token in core if 0 <= token < len(self._vocabulary.tokens)]
+        return each.text == b"".join(map(self._tokenizer.token_to_piece, known))
 
     def _pre_steps(self) -> Iterator[SearchStep]:
         own, has_masks = self._vocabulary.pre_tokenizer, True
@@ -181,11 +184,14 @@ class Steps:
                 yield SearchStep(name, lambda given, end=end: given._replace(**{FIELD[name]: end}))  # type: ignore[misc]
 
     def _may_be_end(self, token: int, special: int | None, ends: Counter[int], count: int) -> bool:
-        """Whether a token that texts begin or end with may have been added."""
+        """Whether a token that texts begin or end with may have been added; white space and U+FEFF belong to texts."""
         if not 0 <= token < len(self._vocabulary.tokens):
             return False
         is_special = token == special or self._vocabulary.attributes[token] & SPECIAL_TYPES != 0
-        return is_special or token in self._markers or (ends[token] == count > 2)
+        if is_special or token in self._markers:
+            return True
+        is_text = self._tokenizer.token_to_piece(token).strip() in (b"", BOM_UTF8)
+        return ends[token] == count > 2 and not is_text
 
     def _model_steps(self) -> Iterator[SearchStep]:
         yield SearchStep("parse_special", with_parse_special)

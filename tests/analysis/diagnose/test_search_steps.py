@@ -91,6 +91,26 @@ def test_what_several_texts_show(case: str) -> None:
     assert (found.explains, found.explained) == (1.0, [True] * len(TEXTS))
 
 
+AT_THE_ENDS: dict[str, tuple[Callable[[bytes], bytes], str, str]] = {
+    "line break": (lambda text: text + b"\n", "trailing_newline", "a line break is added"),
+    "CRLF": (lambda text: text + b"\r\n", "trailing_newline", "CRLF is added"),
+    "stripped": (lambda text: text.rstrip(b"\r\n"), "trailing_newline", "a line break is removed"),
+    "BOM": (lambda text: b"\xef\xbb\xbf" + text, "bom", "added"),
+}
+
+
+@pytest.mark.parametrize("case", AT_THE_ENDS)
+@pytest.mark.parametrize("name", ["small", "BOM is a token"])
+def test_what_is_added_to_each_text_or_taken_away(name: str, case: str) -> None:
+    make, cause, change = AT_THE_ENDS[case]
+    merges = (*MERGES, "ï »", "ï» ¿") if name == "BOM is a token" else MERGES
+    tokenizer = small_tokenizer("<|a|>", "<|b|>", merges=merges, named_add_bos=False)
+    texts = (b"it's 12", b"Good day<|a|>to you\n", b" begins with a space", b"hello hello<|a|> world\r\n")
+    found = Several(tokenizer, [TextWithIds(text, tokenizer.encode(make(text))) for text in texts]).found()
+    assert [(each.id, each.detail["change"]) for each in found.causes] == [(cause, change)]
+    assert found.explains == 1.0
+
+
 def test_tokens_that_the_file_has_lost() -> None:
     texts = (*TEXTS, b"day<|c|>night", b"<|c|>")
     compared = [TextWithIds(text, LOST.encode(text)) for text in texts]
