@@ -112,47 +112,42 @@ void Encoder::continue_with(std::vector<Fragment> &fragments) const {
     fragments[0].token = model_->continued(fragments[0].token);
 }
 
-// The parts of a text in order; bytes that are not UTF-8 are rewritten first.
+// The parts of a text in order; those that are not UTF-8 are rewritten first.
 void Encoder::encode_fragments(const Text &text, const std::vector<Fragment> &fragments, TextModel::Scratch &scratch,
                                Sink &ids, const Poll &poll) const {
     const bool is_valid = text.is_valid || model_->reads_bytes() || is_utf8(text.data, text.size, poll);
-    if (is_valid && !ids.spans()) return encode_as_they_are(text, fragments, scratch, ids, poll);
-    std::vector<unsigned char> rewritten;
-    Spans *const spans = ids.spans();
-    ChangedText changes;
+    const auto stays = [&](const Fragment &fragment) {
+        return is_valid || fragment.token != PLAIN || is_utf8(text.data + fragment.start, fragment.end - fragment.start, poll);
+    };
+    if (ids.spans()) ids.spans()->origin = text.data;
     Pace pace(poll);
-    for (const Fragment &fragment : fragments) {
-        pace.count(STEPS_A_FRAGMENT);
-        Part part{fragment.token, text.data + fragment.start, fragment.end - fragment.start, nullptr, text.is_valid};
-        const bool is_changed = !is_valid && part.token == PLAIN;
-        const size_t first = spans ? spans->size() : 0;
-        if (spans) spans->origin = text.data;
-        if (spans && part.token >= 0) spans->push(part.data, part.size);
-        if (is_changed) {
-            changes.clear();
-            rewritten = rewrite(part.data, part.size, spans ? &changes : nullptr, poll);
-            part = {PLAIN, rewritten.data(), rewritten.size()};
-            if (spans) spans->origin = part.data;
-        }
-        model_->encode_part(part, scratch, ids, poll);
-        if (spans && is_changed) changes.lead_back(*spans, first, static_cast<int64_t>(fragment.start), pace);
-    }
-}
-
-void Encoder::encode_as_they_are(const Text &text, const std::vector<Fragment> &fragments, TextModel::Scratch &scratch,
-                                 Sink &ids, const Poll &poll) const {
-    Pace pace(poll);
-    for (size_t first = 0; first < fragments.size(); first += PARTS) {
-        const size_t last = std::min(first + PARTS, fragments.size());
+    for (size_t next = 0; next < fragments.size();) {
+        const size_t first = next, most = std::min(first + PARTS, fragments.size());
         scratch.parts.clear();
-        for (size_t i = first; i < last; ++i) {
-            const Fragment &fragment = fragments[i];
+        for (; next < most && stays(fragments[next]); ++next) {
+            const Fragment &fragment = fragments[next];
             scratch.parts.push_back(
                 {fragment.token, text.data + fragment.start, fragment.end - fragment.start, nullptr, text.is_valid});
         }
-        pace.count((last - first) * STEPS_A_FRAGMENT);
-        model_->encode_parts(scratch.parts.data(), last - first, scratch, ids, poll);
+        model_->encode_parts(scratch.parts.data(), scratch.parts.size(), scratch, ids, poll);
+        if (next < most) encode_rewritten(text, fragments[next++], scratch, ids, poll);
+        pace.count((next - first) * STEPS_A_FRAGMENT);
     }
+}
+
+void Encoder::encode_rewritten(const Text &text, const Fragment &fragment, TextModel::Scratch &scratch, Sink &ids,
+                               const Poll &poll) const {
+    Spans *const spans = ids.spans();
+    const size_t first = spans ? spans->size() : 0;
+    ChangedText changes;
+    const std::vector<unsigned char> rewritten =
+        rewrite(text.data + fragment.start, fragment.end - fragment.start, spans ? &changes : nullptr, poll);
+    if (spans) spans->origin = rewritten.data();
+    model_->encode({PLAIN, rewritten.data(), rewritten.size()}, scratch, ids, poll);
+    if (!spans) return;
+    Pace pace(poll);
+    changes.lead_back(*spans, first, static_cast<int64_t>(fragment.start), pace);
+    spans->origin = text.data;
 }
 
 // Adds tokens that stand for no text, at a place of the text.

@@ -97,8 +97,8 @@ private:
                                std::vector<std::vector<unsigned char>> &rewritten, const Poll &poll) const;
     void encode_fragments(const Text &text, const std::vector<Fragment> &fragments, TextModel::Scratch &scratch, Sink &ids,
                           const Poll &poll) const;
-    void encode_as_they_are(const Text &text, const std::vector<Fragment> &fragments, TextModel::Scratch &scratch, Sink &ids,
-                            const Poll &poll) const;
+    void encode_rewritten(const Text &text, const Fragment &fragment, TextModel::Scratch &scratch, Sink &ids,
+                          const Poll &poll) const;
     void continue_with(std::vector<Fragment> &fragments) const;
     static void add(const std::vector<int32_t> &tokens, const EncodeOptions &options, size_t at, Sink &ids);
     std::vector<unsigned char> rewrite(const unsigned char *text, size_t size, ChangedText *changes, const Poll &poll) const;

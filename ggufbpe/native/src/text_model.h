@@ -87,6 +87,7 @@ public:
     void encode_part(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const {
         if (part.token < 0) return encode(part, scratch, ids, poll);
         ids.push(part.token);
+        if (Spans *const spans = ids.spans()) spans->push(part.data, part.size);
         if (WordStarts *const starts = ids.word_starts()) starts->add(part.data);
     }
 

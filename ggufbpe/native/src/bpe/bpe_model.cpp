@@ -91,7 +91,7 @@ void BPEModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, 
 
 // Short parts between special tokens are split together: the beginning and the end of a block take most of its time.
 void BPEModel::encode_parts(const Part *parts, size_t count, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const {
-    const bool may_join = !k_mers_ && !spaced_words_ && !ids.spans();
+    const bool may_join = !k_mers_ && !spaced_words_;
     for (size_t first = 0, next; first < count; first = next) {
         size_t plain = parts[first].token == PLAIN;
         for (next = first + 1; may_join && plain && next < count && parts[next].token >= PLAIN; ++next) {
@@ -123,7 +123,7 @@ void BPEModel::encode_together(const Part *parts, size_t count, Scratch &scratch
     for (size_t i = 0; i < count; ++i) {
         const uint32_t begin = scratch.edges[2 * i], end = scratch.edges[2 * i + 1];
         if (parts[i].token >= 0) {
-            ids.push(parts[i].token);
+            encode_part(parts[i], scratch, ids, poll);
             continue;
         }
         while (word < words || splitter.words(scratch.split, poll)) {
