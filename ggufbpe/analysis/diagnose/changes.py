@@ -5,7 +5,7 @@ This module encodes nothing; cause_search.py does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -134,24 +134,8 @@ class Changes:
 
     @cached_property
     def _text_changes(self) -> list[TextChange]:
-        changes, model = text_changes_of(self.vocabulary), self.vocabulary.tokenizer_model
-        if "add_space_prefix" in model.flags:  # the flag is changed instead of the text
-            return changes
-        if not self.text.data.startswith(b" "):  # add_prefix_space does not add a second one
-            changes.append(space_prefix("at the beginning", lambda data: b" " + data))
-        if self._spaced(self.text.data) != b" " + self.text.data:
-            changes.append(space_prefix("before every plain part of the text", self._spaced))
-        return changes
-
-    def _spaced(self, data: bytes) -> bytes:
-        """The text with a space before each part between special tokens."""
-        source = self._pipeline.source(data)
-        parts: list[bytes] = []
-        for token, start, end in self._pipeline.special.partition(source, self.base.parse_special):
-            part = source[start:end]
-            plain = part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass")
-            parts.append(b" " + plain if token is None else plain)
-        return b"".join(parts)
+        spaces = space_changes_of(self.tokenizer, [self.text.data], self.base.parse_special)
+        return text_changes_of(self.vocabulary) + spaces
 
     @cached_property
     def texts(self) -> list[ChangedText]:
@@ -262,6 +246,34 @@ def text_changes_of(vocabulary: Vocabulary) -> list[TextChange]:
     if model.has_charsmap and not vocabulary.charsmap:
         changes.append(CHARSMAP_MISSING)
     return changes
+
+
+def _with_space(data: bytes) -> bytes:
+    """A text with a space before it, unless it begins with one: add_prefix_space puts no second one there."""
+    return data if data.startswith(b" ") else b" " + data
+
+
+def space_changes_of(tokenizer: Tokenizer, texts: Iterable[bytes], parse_special: bool) -> list[TextChange]:
+    """Return the changes that put a space before texts, or before each plain part of them if that is another change.
+
+    There are none for a model with a flag for it, which is changed instead.
+    """
+    if "add_space_prefix" in tokenizer.vocabulary.tokenizer_model.flags:
+        return []
+    pipeline = tokenizer.pipeline
+
+    def spaced(data: bytes) -> bytes:
+        source = pipeline.source(data)
+        parts: list[bytes] = []
+        for token, start, end in pipeline.special.partition(source, parse_special):
+            part = source[start:end]
+            plain = part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass")
+            parts.append(_with_space(plain) if token is None else plain)
+        return b"".join(parts)
+
+    first = space_prefix("at the beginning", _with_space)
+    every = space_prefix("before every plain part of the text", spaced)
+    return [first, every] if any(every.apply(text) != first.apply(text) for text in texts) else [first]
 
 
 def groups_of_pre(vocabulary: Vocabulary, has_masks: bool) -> list[list[str]]:

@@ -13,7 +13,7 @@ from ...native.lazy_strings import as_dict
 from ...tokenizer import Tokenizer
 from ..doctor.marker_tokens import find_marker_tokens
 from ..doctor.texts_with_ids import TextWithIds, ends_of
-from .changes import groups_of_pre, text_changes_of
+from .changes import groups_of_pre, space_changes_of, text_changes_of
 from .encoding_changes import (
     Encoding,
     EncodingChange,
@@ -32,7 +32,6 @@ from .encoding_changes import (
 from .framing import name_of_added
 from .id_evidence import is_lossless, shifts
 from .model_changes import model_changes
-from .text_changes import space_prefix
 from .texts_of_ids import texts_of_lost
 from .variants import variants_of
 
@@ -207,11 +206,11 @@ class Steps:
             yield SearchStep("merges", with_merges_by_id, least=_LEAST_OF_MERGES)
 
     def _text_steps(self, differing: Sequence[TextWithIds]) -> Iterator[SearchStep]:
+        texts = [each.text for each in differing]
         changes = text_changes_of(self._vocabulary)
-        if "add_space_prefix" not in self._vocabulary.tokenizer_model.flags:
-            changes.append(space_prefix("at the beginning", lambda data: b" " + data))
-        for change in changes:
-            if any(change.apply(each.text) != each.text for each in differing):
+        changes += space_changes_of(self._tokenizer, texts, self._base.parse_special)
+        for change in sorted(changes, key=lambda change: change.cause.place):
+            if any(change.apply(text) != text for text in texts):
                 yield SearchStep(change.cause.id, with_text_change(change), least=_LEAST_GAIN)
 
     def _lost_steps(self, encoding: Encoding, differing: Sequence[TextWithIds]) -> Iterator[SearchStep]:

@@ -91,11 +91,19 @@ def test_what_several_texts_show(case: str) -> None:
     assert (found.explains, found.explained) == (1.0, [True] * len(TEXTS))
 
 
+def with_spaces(text: bytes) -> bytes:
+    """As byte-level tokenizers of Hugging Face do with add_prefix_space: no second space where there is one."""
+    parts = text.split(b"<|a|>")
+    return b"<|a|>".join(b" " * (part[:1] not in (b"", b" ")) + part for part in parts)
+
+
 AT_THE_ENDS: dict[str, tuple[Callable[[bytes], bytes], str, str]] = {
     "line break": (lambda text: text + b"\n", "trailing_newline", "a line break is added"),
     "CRLF": (lambda text: text + b"\r\n", "trailing_newline", "CRLF is added"),
     "stripped": (lambda text: text.rstrip(b"\r\n"), "trailing_newline", "a line break is removed"),
     "BOM": (lambda text: b"\xef\xbb\xbf" + text, "bom", "added"),
+    "space": (lambda text: text if text[:1] == b" " else b" " + text, "space_prefix", "at the beginning"),
+    "spaces": (with_spaces, "space_prefix", "before every plain part of the text"),
 }
 
 
