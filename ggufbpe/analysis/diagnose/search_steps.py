@@ -128,7 +128,10 @@ class Steps:
             yield SearchStep("pre", _with_bos_by_name(with_pre(group, has_masks)), tuple(group), least)
 
     def _type_steps(self, encoding: Encoding, differing: Sequence[TextWithIds]) -> Iterator[SearchStep]:
-        """Types that markers must have, as the ids show: parsed, or encoded as plain text."""
+        """Types that markers must have, as the ids show; and the other side of `parse_special`, the likelier first.
+
+        A file that makes words control tokens is likelier than a tool that parses no special tokens.
+        """
         vocabulary, parse = encoding.vocabulary, encoding.parse_special
         tokenizer = self.tokenizer(encoding)
         special = tokenizer.pipeline.special
@@ -143,10 +146,16 @@ class Steps:
             words |= {token for token in ours & theirs if self._markers.is_word(token)}
             parsed |= {token for token in theirs - ours if self._may_be_parsed(token, each.text, vocabulary)}
         parsed, plain = parsed - plain, plain - parsed
+        parsing = SearchStep("parse_special", with_parse_special)
+        is_likelier = self._like is None and not all(map(self._markers.is_word, plain))
+        if is_likelier:
+            yield parsing
         for some, others in tokens_to_retype(parsed, plain, words):
             types = self._types_of(some) | dict.fromkeys(others, NORMAL)
             if types:
                 yield SearchStep("types", with_types(vocabulary, types))
+        if not is_likelier:
+            yield parsing
 
     def _types_of(self, parsed: Collection[int]) -> dict[int, int]:
         """The attributes of `parsed` markers and of those near them; those of the other model, if it is known."""
@@ -193,7 +202,6 @@ class Steps:
         return ends[token] == count > 2 and not is_text
 
     def _model_steps(self) -> Iterator[SearchStep]:
-        yield SearchStep("parse_special", with_parse_special)
         if not self._vocabulary.tokenizer_model.has_pre_tokenizer:
             for kind, change in model_changes(self._vocabulary, self._same):
                 yield SearchStep(kind, change, least=_LEAST_OF_SCORES if kind == "scores" else 0.0)

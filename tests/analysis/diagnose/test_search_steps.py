@@ -71,6 +71,7 @@ MADE: dict[str, tuple[Callable[[bytes], list[int]], list[str]]] = {
     "marker": (without_marker().encode, ["special_token_types"]),
     "lower case": (lambda text: TOKENIZER.encode(text.lower()), ["normalization"]),
     "pre-tokenizer and EOS": (lambda text: [*with_pre("qwen2").encode(text), EOS], ["eos", "pre_type"]),
+    "markers as text": (lambda text: TOKENIZER.encode(text, parse_special=False), ["parse_special"]),
     "shifted": (lambda text: [token + 5 for token in TOKENIZER.encode(text)], ["vocabulary"]),
     "exchanged": (
         lambda text: [{101: 111, 111: 101}.get(token, token) for token in TOKENIZER.encode(text)],
@@ -89,6 +90,17 @@ def test_what_several_texts_show(case: str) -> None:
     found = searched.found()
     assert sorted(cause.id for cause in found.causes) == expected
     assert (found.explains, found.explained) == (1.0, [True] * len(TEXTS))
+
+
+def test_a_word_made_control_is_named_before_what_also_makes_it_text() -> None:
+    """Without special tokens, no chat works: `parse_special` is hardly what differs."""
+    he = VOCABULARY.token_to_id["he"]
+    kinds = [CONTROL if token == he else kind for token, kind in enumerate(VOCABULARY.attributes)]
+    special = (*VOCABULARY.special_token_ids, he)
+    broken = Tokenizer(VOCABULARY._replace(attributes=kinds, special_token_ids=special))
+    texts = (b"hello", b"so he said hello")
+    found = Several(broken, [TextWithIds(text, TOKENIZER.encode(text)) for text in texts]).found()
+    assert [cause.id for cause in found.causes] == ["special_token_types"]
 
 
 def with_spaces(text: bytes) -> bytes:
