@@ -180,7 +180,8 @@ class Steps:
         )
 
     def _end_steps(self, encoding: Encoding, name: str, tried: Sequence[TextWithIds]) -> Iterator[SearchStep]:
-        """What else may be before or behind each text, as their first or last ids show."""
+        """What else may be before or behind each text, as their first or last ids show; parts may lack either."""
+        tried = [each for each in tried if (each.has_begin if name == "bos" else each.has_end)]
         at, vocabulary = (0 if name == "bos" else -1), encoding.vocabulary
         special = vocabulary.special_ids[name_of_added(vocabulary, name)]
         ends = Counter(each.ids[at] for each in tried if each.ids)

@@ -9,6 +9,7 @@ from real_vocabularies import cached
 from small_models import small_tokenizer
 
 from ggufbpe import Tokenizer
+from ggufbpe.analysis.diagnose import several
 from ggufbpe.analysis.diagnose.encoding_changes import Encoding
 from ggufbpe.analysis.diagnose.search_steps import Steps
 from ggufbpe.analysis.diagnose.several import Several, shortest
@@ -90,6 +91,21 @@ def test_what_several_texts_show(case: str) -> None:
     found = searched.found()
     assert sorted(cause.id for cause in found.causes) == expected
     assert (found.explains, found.explained) == (1.0, [True] * len(TEXTS))
+
+
+@pytest.mark.parametrize("first", [b"a line that is longer than the others", b"hello"])
+def test_bos_before_a_long_text_of_which_nothing_explains_the_rest(
+    first: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the first of its lines begins with it."""
+    monkeypatch.setattr(several, "_MOST_BYTES", 100)
+    text = b"\n".join([first, *(b"%c hello %d" % (97 + number % 2, number) for number in range(40))])
+    letters = [VOCABULARY.token_to_id[letter] for letter in "hello"]
+    ids = [TOKENIZER.bos_id or 0]
+    for token in TOKENIZER.encode(text):
+        ids += letters if VOCABULARY.tokens[token] == "hello" else [token]
+    found = Several(TOKENIZER, [TextWithIds(text, ids)]).found()
+    assert "bos" in [cause.id for cause in found.causes]
 
 
 def test_a_word_made_control_is_named_before_what_also_makes_it_text() -> None:
