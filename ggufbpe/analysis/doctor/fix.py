@@ -98,7 +98,7 @@ def fix(
     `remove` is a key, or several. `token_types` maps tokens (an id, a text, or a range of ids) to types such as
     "CONTROL". `chat_template` is a template, "known:NAME" for llama.cpp's of that name, the `pathlib.Path` of a
     template or of a model or folder of transformers that has one, the name of a model ("hf:OWNER/REPO"), or a mapping
-    from names ("tool_use") to these. A template that fails on a chat of one message is a `ChatError`.
+    from names ("tool_use") to these. One that fails on a chat of one message, or leaves it out, is a `ChatError`.
 
     `rename_tokens` maps tokens (an id or a text) to new texts; a token that merges make or use cannot be renamed.
     `add_tokens` has texts of new tokens, which get the ids behind the last one, mapped to their types ("USER_DEFINED"

@@ -54,7 +54,7 @@ def template_edits(file: GGUFFile, given: ChatTemplates, *, check: bool = True) 
 
 
 def try_template(text: str, name: str) -> None:
-    """Make a prompt with the template called `name`; `ChatError` if it cannot. Doctor checks its markers."""
+    """Make a prompt with the template called `name`; `ChatError` if it cannot, or the default one shows no message."""
     from ...chat.bos_eos import BosEos
     from ...chat.render import ChatTemplate
     from ...chat.request.chat_message import Message
@@ -63,7 +63,9 @@ def try_template(text: str, name: str) -> None:
     tools = ({"type": "function", "function": {"name": "f", "description": "", "parameters": {}}},)
     try:
         request = Request((Message("user", "Hello"),), tools if name == "tool_use" else ())
-        ChatTemplate(text, BosEos()).prompt(request, time.localtime())
+        prompt = ChatTemplate(text, BosEos()).prompt(request, time.localtime())
+        if not name and "Hello" not in prompt:
+            raise ChatError("the template leaves out the user's message")
     except ChatError as error:
         raise ChatError(f"{error.reason} ({_UNWRITTEN})", error.line) from None
     except NotInstalledError as error:

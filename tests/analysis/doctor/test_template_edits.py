@@ -45,6 +45,7 @@ def test_edits(given: Any, listed: list[str] | None, expected: dict[str, Any], f
         ({"a-b": "x"}, ValueError, "is not a valid name"),
         ("{% for", ChatError, "nothing was written; force=True writes it"),
         (NO_TOOLS, ChatError, "no tools"),
+        ("# A title\n", ChatError, "the template leaves out the user's message"),
     ],
 )
 def test_what_is_refused(given: Any, error: type[Exception], words: str, facts_of: FactsOf) -> None:
