@@ -133,7 +133,7 @@ def _add_row_flags(parser: Parser) -> None:
     parser.add_switch("--parse-special", help="encode special tokens written out in a text as these tokens")
     parser.add_number(
         "--max-length",
-        help="take a document of more than N tokens for a bad record (--on-error skip leaves it out)",
+        help="treat a document of more than N tokens as a bad record (--on-error skip leaves it out)",
     )
     parser.add_number(
         "--pack", metavar="LENGTH", help="join all documents and cut the ids into rows of this length"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Show what a model file says about its tokenizer: the model and its pre-tokenizer, sizes, flags, special tokens \
-and the tokens that end a generation, all after llama.cpp's loading rules. And which engine of ggufbpe makes the ids.
+and the tokens that end a generation, all after llama.cpp's loading rules; and which engine of ggufbpe makes the ids.
 
 For tokenizers that ggufbpe does not read, the metadata is shown. If the tokenizer is broken, the \
 file's part is shown, then the error, and the exit code is 2. A file whose tensors llama.cpp refuses, as after a \
