@@ -219,7 +219,14 @@ std::string normalized(const std::string &text, const DrawnCharsmap *charsmap, c
             size = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
             piece = text.substr(at, size);
             bool is_character = lead < 0x80 || (lead >= 0xC0 && lead < 0xF8 && piece.size() == size);
-            for (size_t i = 1; i < piece.size(); ++i) is_character = is_character && (piece[i] & 0xC0) == 0x80;
+            uint32_t code_point = lead & (0xFF >> size);
+            for (size_t i = 1; i < piece.size(); ++i) {
+                is_character = is_character && (piece[i] & 0xC0) == 0x80;
+                code_point = code_point << 6 | (piece[i] & 0x3F);
+            }
+            // Neither an overlong form nor above U+10FFFF, as the model reads them unless told otherwise.
+            constexpr uint32_t LEAST[5] = {0, 0, 0x80, 0x800, 0x10000};
+            is_character = is_character && (size == 1 || (code_point >= LEAST[size] && code_point <= 0x10FFFF));
             if (!is_character) piece = utf8(0xFFFD), size = 1;
         }
         for (const char c : piece) put(c);
@@ -329,17 +336,27 @@ void check_charsmap(const Vocabulary &vocabulary, const std::vector<uint16_t> &a
     CHECK(is_refused == leads_out);
 }
 
+// Whether a token has a U+2581 after other characters than these, or after any unless it `may_have_runs` of them.
+bool joins_words(const std::string &token, bool may_have_runs) {
+    for (size_t at = token.find(SPACE, 1); at != token.npos; at = token.find(SPACE, at + 1)) {
+        if (!may_have_runs || at < SPACE.size() || token.compare(at - SPACE.size(), SPACE.size(), SPACE) != 0) return true;
+    }
+    return false;
+}
+
 void check_ugm(Choices &choices) {
     Vocabulary vocabulary;
     vocabulary.add("<unk>", 0);
-    const bool has_words = choices.one_in(2);
+    const bool has_words = choices.one_in(2), has_runs = choices.one_in(3);
     const int rounding = choices.one_in(4) ? static_cast<int>(choices.below(32)) : 0;  // small scores leave less room for large sums
     for (size_t left = choices.below(60); left > 0; --left) {
         std::string token = escaped(random_characters(choices, choices.one_in(9) ? 30 : 6));
-        if (has_words && token.find(SPACE, 1) != token.npos) continue;
+        if (has_words && joins_words(token, has_runs)) continue;
         vocabulary.add(token, std::ldexp(random_score(choices), choices.one_in(6) ? -rounding : 0));
     }
     if (has_words) vocabulary.add(SPACE, random_score(choices));
+    std::string run = SPACE;
+    for (size_t left = has_runs ? choices.below(5) : 0; left > 0; --left) vocabulary.add(run += SPACE, random_score(choices));
     std::vector<uint16_t> attributes(vocabulary.tokens.size(), NORMAL);
     attributes[UNKNOWN] = 1;
     vocabulary.ids.erase("<unk>");

@@ -30,6 +30,9 @@ public:
         return first_[*p] ? search(p, end, pace) : Match{nullptr, 0, 0};
     }
 
+    // Whether bytes stand in what text is replaced by.
+    bool writes(const char *bytes) const { return strings_.find(bytes) != std::string::npos; }
+
     // What all keys have in common; survey() finds it in a time that grows with the size of the file's array.
     struct Survey {
         bool is_sound = true;           // no text leads out of it

@@ -179,7 +179,9 @@ void UGMModel::find_separators(const Strings &tokens, const std::vector<uint16_t
     const bool has_spaces_within = may_have_spaces_within(tokens, pace);
     constexpr double COMPOSED = 3;  // bytes that one byte becomes at most when a text is composed
     growth_ = std::max(survey.growth, 3.0) * (options_.composes ? COMPOSED : 1);
-    bool is_user_defined[256] = {}, has_beyond_ascii = false, joins_spaces = false, has_unknown = false, has_space = false;
+    bool is_user_defined[256] = {}, has_beyond_ascii = false, joins_words = false, has_unknown = false, has_space = false;
+    // Where runs of spaces become one, only a U+2581 that is in the text itself comes before another.
+    const bool may_join_spaces = options_.remove_extra_whitespaces && !charsmap_.writes(SPACE);
     for (size_t id = 0; id < tokens.size(); ++id) {
         pace.count(STEPS_A_TOKEN + tokens[id].size());
         if (!is_matched(matched_by[id])) continue;
@@ -187,7 +189,8 @@ void UGMModel::find_separators(const Strings &tokens, const std::vector<uint16_t
         has_space = has_space || tokens[id] == SPACE;
         for (size_t at = has_spaces_within ? tokens[id].find(SPACE, 1) : std::string_view::npos; at != std::string_view::npos;
              at = tokens[id].find(SPACE, at + 1)) {
-            joins_spaces = true;
+            const bool is_after_space = at >= 3 && tokens[id].compare(at - 3, 3, SPACE) == 0;
+            (may_join_spaces && is_after_space ? joins_spaces_ : joins_words) = true;
             is_joined_[static_cast<unsigned char>(tokens[id][at - 1])] = true;
         }
         if (!(matched_by[id] & USER_DEFINED)) continue;
@@ -200,7 +203,7 @@ void UGMModel::find_separators(const Strings &tokens, const std::vector<uint16_t
         is_copied_[c] = survey.is_sound && !survey.has_alone[c] && !survey.begins_ascii[c] && !is_user_defined[c];
     }
     // A truncated character, or an unknown token at a word's beginning, would extend into the next word.
-    if (largest_ == 0 || joins_spaces || !has_space || has_unknown || !survey.is_sound || !survey.is_utf8 || has_beyond_ascii) {
+    if (largest_ == 0 || joins_words || !has_space || has_unknown || !survey.is_sound || !survey.is_utf8 || has_beyond_ascii) {
         return;
     }
     for (unsigned c = 1; c < 128; ++c) {
@@ -236,11 +239,22 @@ size_t UGMModel::first_cut(const Part &part, Pace &pace) const {
     return static_cast<size_t>(p - part.data);
 }
 
+bool UGMModel::are_words_independent(const Part &part, Pace &pace) const {
+    if (!has_words_ || !joins_spaces_) return has_words_;
+    const std::string_view text(reinterpret_cast<const char *>(part.data), part.size);
+    for (size_t at = 0; at < text.size(); at += Pace::STEPS) {
+        const std::string_view here = text.substr(at, Pace::STEPS + 2);
+        if (here.find(SPACE) != here.npos) return false;
+        pace.count(here.size());
+    }
+    return true;
+}
+
 void UGMModel::divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const {
     const size_t worth_dividing = size + size / 2;
     Pace pace(poll);
     // Where sums will hardly stay exact, encoding parts would be in vain.
-    const bool is_divisible = has_words_ && part.size > worth_dividing && mean_ * double(part.size) < most_;
+    const bool is_divisible = part.size > worth_dividing && mean_ * double(part.size) < most_ && are_words_independent(part, pace);
     size_t start = 0, from = is_divisible ? first_cut(part, pace) : part.size;
     std::shared_ptr<ExactSumCheck> sum_check;
     while (part.size - start > worth_dividing && part.size - from > worth_dividing) {
@@ -283,12 +297,12 @@ void UGMModel::encode_composed(const Part &part, Scratch &own, Sink &ids, const 
     own.sources.are_wanted = ids.spans();
     own.sources.space_start = nullptr;
     own.sources.read = part.data;
-    if (has_words_) {
+    Pace pace(poll);
+    if (are_words_independent(part, pace)) {
         encode_words(part, own, ids, poll);
         if (part.sum_check && !(part.sum_check->add(own.sum, own.max_abs_sum) < most_)) throw NotDivisible();
         return;
     }
-    Pace pace(poll);
     encode_word({part.data, part.size}, 0, own, ids, pace);
 }
 

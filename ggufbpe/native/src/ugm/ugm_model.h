@@ -71,6 +71,7 @@ private:
     void find_separators(const Strings &tokens, const std::vector<uint16_t> &matched_by, Pace &pace);
     double max_abs_sum(double sum, size_t bytes) const { return std::fabs(sum) + (growth_ * double(bytes) + 8) * largest_; }
     bool may_be_cached(double sum, size_t bytes) const { return has_words_ && max_abs_sum(sum, bytes) < most_; }
+    bool are_words_independent(const Part &part, Pace &pace) const;
     size_t first_cut(const Part &part, Pace &pace) const;
     Word next_word(const unsigned char *&p, const unsigned char *end, Pace &pace) const;
     void encode_composed(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const;
@@ -119,6 +120,7 @@ private:
     double mean_ = 0;                 // of the absolute scores, for each byte of a token
     bool is_separator_[256] = {};     // bytes that are only ever spaces, around which words are independent
     bool has_words_ = false;
+    bool joins_spaces_ = false;       // a token has a U+2581 after another: words are independent in texts without one
     bool is_joined_[256] = {};        // bytes that a token has before a U+2581 that does not begin it
     bool is_copied_[256] = {};        // ASCII that stays unchanged before other ASCII
 };
