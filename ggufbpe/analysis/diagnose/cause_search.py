@@ -201,10 +201,9 @@ class Search(Changes):
         """`found` with the fewest causes, checked, and without pre-tokenizers for another kind of vocabulary."""
         fewest = min((len(item.causes) for item in found), default=0)
         found = [item for item in found if len(item.causes) == fewest]
-        checked = [(item, item.variant.ids(self.variants)) for item in found if item.variant]
-        checked = [(item, ids) for item, ids in checked if ids == self.ids]
-        sound = [(item, ids) for item, ids in checked if not self._is_of_other_kind(item)]
-        return self._by_family(sound or checked)
+        checked = [item for item in found if item.variant and item.variant.ids(self.variants) == self.ids]
+        sound = [item for item in checked if not self._is_of_other_kind(item)]
+        return self._by_family((item, self.ids) for item in sound or checked)
 
     def _by_family(self, found: Iterable[tuple[Answer, list[int]]]) -> list[Answer]:
         """`found`, each with its ids; names of one family with the same ids are merged, the most likely first."""

@@ -18,7 +18,7 @@ from ..doctor.texts_with_ids import TextWithIds
 from . import causes
 from .cause import Cause
 from .text_changes import TextChange
-from .variants import BY_ID, Variant
+from .variants import BY_ID, Variant, flags_of_words
 
 
 class Encoding(NamedTuple):
@@ -51,16 +51,8 @@ class Encoding(NamedTuple):
         for change in self.texts:
             text = change.apply(text)
         head, tail = self.around(add_special)
-        return Variant(
-            self.vocabulary,
-            text,
-            self.parse_special,
-            self.way,
-            head,
-            tail,
-            shift=self.shift,
-            exchanged=self.exchanged,
-        )
+        variant = Variant(self.vocabulary, text, self.parse_special, self.way, head, tail)
+        return variant._replace(shift=self.shift, exchanged=self.exchanged)
 
 
 EncodingChange = Callable[[Encoding], Encoding]
@@ -183,11 +175,5 @@ def with_pre(names: list[str], has_masks: bool) -> EncodingChange:
 
 def acts(entry: PreTokenizer) -> tuple[object, ...]:
     """Everything in an entry that ids depend on."""
-    flags = (
-        entry.byte_encode,
-        entry.escape_whitespaces,
-        entry.ignore_merges,
-        entry.newline_runs,
-        entry.prepend_space,
-    )
-    return (entry.family, *flags, entry.add_bos or entry.always_add_bos)
+    adds_bos = entry.add_bos or entry.always_add_bos
+    return (entry.family, *flags_of_words(entry), entry.escape_whitespaces, adds_bos)

@@ -150,7 +150,7 @@ class Variants:
         # Keys contain the `id` of an object; the object is kept with the value so that it stays alive.
         self._ranks: dict[tuple[int, bool], tuple[Sequence[str], PairRanks]] = {}
         self._ranks[id(vocabulary.merges), False] = vocabulary.merges, words.encoder.ranks
-        self._words = {(*_flags(vocabulary), id(vocabulary.merges), False): words}
+        self._words = {(*flags_of_words(vocabulary.pre_tokenizer), id(vocabulary.merges), False): words}
 
     def tokenizer(self, vocabulary: Vocabulary, way: str = "") -> Tokenizer:
         """The tokenizer of `vocabulary`, which has the same tokens, in one of the ways above."""
@@ -192,7 +192,7 @@ class Variants:
         return evidence(vocabulary.tokens, vocabulary.merges, pre, vocabulary.architecture, vocabulary.name)
 
     def _words_of(self, vocabulary: Vocabulary, by_id: bool) -> WordCache[WordEncoder]:
-        key = (*_flags(vocabulary), id(vocabulary.merges), by_id)
+        key = (*flags_of_words(vocabulary.pre_tokenizer), id(vocabulary.merges), by_id)
         if key not in self._words:
             ranks = self._ranks_of(vocabulary, by_id)
             self._words[key] = WordCache(self._encoder.with_ranks(vocabulary.pre_tokenizer, ranks))
@@ -272,9 +272,8 @@ class Fallback:
         self._plain_text.forget_words()
 
 
-def _flags(vocabulary: Vocabulary) -> tuple[bool, ...]:
-    """The flags of a pre-tokenizer that the ids of a word depend on (merge.py, WordEncoder)."""
-    entry = vocabulary.pre_tokenizer
+def flags_of_words(entry: PreTokenizer) -> tuple[bool, ...]:
+    """Return the flags of a pre-tokenizer that the ids of a word depend on (merge.py, WordEncoder)."""
     return entry.byte_encode, entry.ignore_merges, entry.newline_runs, entry.prepend_space
 
 
