@@ -13,6 +13,7 @@ from .._util.shell import visible_command
 from .._util.wording import counted
 from ..analysis.doctor.examination import doctor
 from ..analysis.doctor.finding import Examination, Finding
+from ..analysis.doctor.proposal import changes_of
 from ..analysis.views import answers, terminal
 from ..gguf.change import COMMAND, flags_of_command
 from ..hub.model_location import ModelLocation
@@ -205,7 +206,7 @@ def _finding(finding: Finding) -> Iterator[RenderableType]:
     """A finding: a paragraph each for what, where, why and the fix."""
     from rich.text import Text
 
-    from ..analysis.views.drawing import paragraph
+    from ..analysis.views.drawing import paragraph, uncut
 
     where = finding.where
     place = [where.key] if where.key else []
@@ -219,9 +220,13 @@ def _finding(finding: Finding) -> Iterator[RenderableType]:
     if place:
         yield paragraph(terminal.one_line("where: " + ", ".join(place)), 2, "dim")
     yield paragraph(terminal.one_line(f"why: {finding.why}"), 2)
-    yield paragraph(terminal.one_line(f"fix: {COMMAND.sub(_flags, finding.fix)}"), 2)
+    is_at_end = bool(changes_of(finding))
+    fix = COMMAND.sub(_flags if is_at_end else "", finding.fix)
+    yield paragraph(terminal.one_line(f"fix: {fix}".rstrip()), 2)
+    for command in () if is_at_end else COMMAND.findall(finding.fix):
+        yield uncut(f"  {visible_command(command)}")
 
 
 def _flags(command: re.Match[str]) -> str:
-    """What a command changes: its flags. The whole command for all findings stands at the end."""
+    """What a command changes: its flags. The whole command for all errors and warnings stands at the end."""
     return visible_command(shlex.join(flags_of_command(command[0])))

@@ -17,7 +17,7 @@ from ggufbpe.analysis.doctor.finding import Finding
 from ggufbpe.analysis.verify import upstream
 from ggufbpe.cli import doctor
 from ggufbpe.cli._arguments import UsageError
-from ggufbpe.gguf.constants import GGUFValueType
+from ggufbpe.gguf.constants import GGUFValueType, TokenType
 
 __all__ = ["call", "small_model"]  # fixtures
 
@@ -76,6 +76,20 @@ def test_what_is_unlike_other_files_of_the_family(call: Run, model: Path) -> Non
 def test_several_findings_have_one_command(call: Run, model: Path) -> None:
     write(model, {**small_keys("<|x|>", kind=1), K.ADD_BOS: (0, GGUFValueType.UINT8)})
     assert "fix: this one command mends all 2 findings:" in call(doctor, model).text
+
+
+def test_a_command_that_is_not_part_of_the_one_at_the_end_is_whole(call: Run, model: Path) -> None:
+    """That of a note, and one for which the user has to supply a file."""
+    keys = with_template("<|im_start|>{{ messages[-1].content }}<|im_end|>")
+    end = keys[K.LIST].index("<|im_end|>")
+    keys[K.TOKEN_TYPE][end] = TokenType.NORMAL
+    write(model, keys)
+    lines = call(doctor, model, "--verbose").text.splitlines()
+    for fix, flags in (
+        ("nothing to do for llama.cpp; for other programs, set its type:", f"--set-token-type {end}=CONTROL"),
+        ("set a template that writes it:", "--chat-template FILE"),
+    ):
+        assert lines[lines.index(f"  fix: {fix}") + 1] == f"  ggufbpe fix {model} {flags} -o fixed.gguf"
 
 
 @pytest.mark.parametrize(
