@@ -107,7 +107,7 @@ def tokens_to_retype(
 
 
 def types_of_parsed(
-    markers: MarkerTokens, parsed: Collection[int], base: Encoding, compared: Iterable[TextWithIds]
+    markers: MarkerTokens, parsed: Collection[int], base: Encoding, compared: Collection[TextWithIds]
 ) -> dict[int, int]:
     """Return the attributes of markers that are `parsed`, and of those near them that no text has as plain text.
 
