@@ -9,7 +9,15 @@ from .._util.errors import printable
 from ..chat.fitting import fit_chat
 from .failures import RequestError
 from .llama_server import refused_chat, template_in_force
-from .request_body import given_flags, given_template, require_object, required_text
+from .request_body import (
+    given_choice,
+    given_flags,
+    given_number,
+    given_template,
+    require_object,
+    required_number,
+    required_text,
+)
 from .served_models import Models
 
 SIDES = ("right", "left", "middle")
@@ -43,8 +51,8 @@ def truncate_answer(models: Models, body: Any) -> dict[str, Any]:
         given_flags(given, False),
     )
     marker = required_text(given, "marker") if "marker" in given else ""
-    side = _choice(given, "side", SIDES)
-    at = _choice(given, "at", CUT_AT)
+    side = given_choice(given, "side", SIDES)
+    at = given_choice(given, "at", CUT_AT)
     tokenizer = models.of(body)
     cut = tokenizer.truncate(text, limit, side=side, marker=marker, at=at, **flags)
     return {"text": cut, "count": tokenizer.count(cut, **flags), "truncated": cut != text}
@@ -54,9 +62,9 @@ def split_answer(models: Models, body: Any) -> dict[str, Any]:
     """`/v1/split`: the spans of the parts of `text` that have at most `size` tokens each, in characters."""
     given = require_object(body)
     text, size = required_text(given, "text"), required_number(given, "size")
-    overlap = _optional_number(given, "overlap")
+    overlap = given_number(given, "overlap")
     boundaries: Any = required_text(given, "boundaries") if "boundaries" in given else "paragraph"
-    keep = _choice(given, "keep_separator", SEPARATORS)
+    keep = given_choice(given, "keep_separator", SEPARATORS)
     tokenizer = models.of(body)
     spans = tokenizer.split(text, size, overlap, boundaries, keep, **given_flags(given, False))
     return {"spans": [list(span) for span in spans]}
@@ -71,7 +79,7 @@ def fit_answer(models: Models, body: Any) -> dict[str, Any]:
     given = require_object(body)
     _check_spelling(given)
     limit = required_number(given, "limit")
-    answer = _optional_number(given, "answer")
+    answer = given_number(given, "answer")
     keep = given.get("keep")
     if keep is not None and not isinstance(keep, dict):
         raise RequestError(400, "'keep' must be an object")
@@ -94,33 +102,3 @@ def _check_spelling(body: dict[str, Any]) -> None:
         if near := get_close_matches(name[:_LONGEST_NAME], _OPTIONAL, n=1, cutoff=_LIKENESS):
             message = f"there is no field {printable(name)}; did you mean {near[0]!r}?"
             raise RequestError(400, message, reason="a field is misspelt")
-
-
-def required_number(body: dict[str, Any], name: str) -> int:
-    """A required integer of 0 or more, below 2^31."""
-    return _number(body, name, f"'{name}' is required and must be an integer of 0 or more, below 2^31")
-
-
-def _optional_number(body: dict[str, Any], name: str) -> int:
-    """An integer of 0 or more, below 2^31; 0 if it is not given."""
-    if name not in body:
-        return 0
-    return _number(body, name, f"'{name}' must be an integer of 0 or more, below 2^31")
-
-
-def _number(body: dict[str, Any], name: str, problem: str) -> int:
-    given = body.get(name)
-    if type(given) is not int or not 0 <= given < 1 << 31:
-        raise RequestError(400, problem)
-    return given
-
-
-def _shown(value: Any) -> str:
-    return "false" if value is False else repr(value)
-
-
-def _choice(body: dict[str, Any], name: str, allowed: tuple[Any, ...]) -> Any:
-    given = body.get(name, allowed[0])
-    if not any(given is each or (isinstance(given, str) and given == each) for each in allowed):
-        raise RequestError(400, f"'{name}' is one of {', '.join(map(_shown, allowed))}")
-    return given

@@ -157,6 +157,31 @@ def required_text(body: dict[str, Any], name: str) -> str:
     return given
 
 
+def required_number(body: dict[str, Any], name: str) -> int:
+    """A required integer of 0 or more, below 2^31."""
+    return _number(body.get(name), f"'{name}' is required and must be")
+
+
+def given_number(body: dict[str, Any], name: str) -> int:
+    """An integer of 0 or more, below 2^31; 0 if it is not given."""
+    return _number(body.get(name, 0), f"'{name}' must be")
+
+
+def _number(given: object, problem: str) -> int:
+    if type(given) is not int or not 0 <= given < 1 << 31:
+        raise RequestError(400, f"{problem} an integer of 0 or more, below 2^31")
+    return given
+
+
+def given_choice(body: dict[str, Any], name: str, allowed: tuple[Any, ...]) -> Any:
+    """One of the values `allowed`, strings and booleans; the first of them if it is not given."""
+    given = body.get(name, allowed[0])
+    if type(given) not in (str, bool) or given not in allowed:  # 0 equals False
+        shown = ("false" if each is False else repr(each) for each in allowed)
+        raise RequestError(400, f"'{name}' is one of {', '.join(shown)}")
+    return given
+
+
 def bounded_text(text: str, most: int) -> str:
     """The text itself. `RequestError` 413 if it has more than `most` bytes."""
     check_size(byte_length(text), most)

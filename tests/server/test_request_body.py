@@ -13,8 +13,10 @@ from ggufbpe.server.failures import RequestError
 from ggufbpe.server.request_body import (
     bounded_text,
     field,
+    given_choice,
     given_flag,
     given_flags,
+    given_number,
     given_template,
     given_texts,
     has_field,
@@ -24,6 +26,7 @@ from ggufbpe.server.request_body import (
     require_object,
     require_string,
     required_ids,
+    required_number,
     required_text,
 )
 
@@ -94,6 +97,9 @@ def test_fields_of_our_own_endpoints() -> None:
     assert required_text({"t": ""}, "t") == ""
     assert required_ids({"t": [0, -1, 2**31 - 1, -(2**31)]}, "t", 4) == [0, -1, 2**31 - 1, -(2**31)]
     assert required_ids({"t": []}, "t") == []
+    assert [required_number({"n": n}, "n") for n in (0, 2**31 - 1)] == [0, 2**31 - 1]
+    assert [given_number(body, "n") for body in ({}, {"n": 5})] == [0, 5]
+    assert [given_choice(body, "c", ("a", False)) for body in ({}, {"c": False})] == ["a", False]
     assert [given_flag(body, "f", True) for body in ({}, {"f": False})] == [True, False]
     assert given_flags({}) == {"add_special": True, "parse_special": True}
     assert given_flags({"parse_special": False}, False) == {"add_special": False, "parse_special": False}
@@ -130,6 +136,12 @@ REFUSED: dict[str, tuple[Callable[[], object], int]] = {
         400,
     ),
     "'t' has 2 ids; the limit is 1": (lambda: required_ids({"t": [0, "a"]}, "t", 1), 413),
+    "'n' is required and must be an integer of 0 or more, below 2^31": (
+        lambda: required_number({}, "n"),
+        400,
+    ),
+    "'n' must be an integer of 0 or more, below 2^31": (lambda: given_number({"n": 2**31}, "n"), 400),
+    "'c' is one of 'a', false": (lambda: given_choice({"c": 0}, "c", ("a", False)), 400),
     "'f' must be true or false": (lambda: given_flag({"f": 1}, "f", True), 400),
 }
 
