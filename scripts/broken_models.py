@@ -27,7 +27,7 @@ from reference import vocabulary
 
 from ggufbpe import Tokenizer
 from ggufbpe.analysis.doctor.facts import Facts
-from ggufbpe.analysis.doctor.token_checks import PADDING
+from ggufbpe.analysis.doctor.token_checks import FILLER
 from ggufbpe.chat.known_templates import known_template
 from ggufbpe.gguf.constants import TokenizerKey, TokenType
 from ggufbpe.gguf.edit import Edit, write_edited
@@ -103,7 +103,7 @@ class Base:
         return [
             index
             for index, (token, kind) in enumerate(zip(tokens, types))
-            if kind in kinds and not PADDING.fullmatch(token) and token[:1] in "<[" and len(token) > 2
+            if kind in kinds and not FILLER.fullmatch(token) and token[:1] in "<[" and len(token) > 2
         ]
 
     @cached_property

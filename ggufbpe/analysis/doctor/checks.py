@@ -59,10 +59,15 @@ _NAMES_OF_KINDS = (_K.MODEL, _K.PRE, KEY_ARCHITECTURE)  # llama.cpp knows none t
 
 def findings_of(model: Facts, but: Container[Check] = ()) -> list[Finding]:
     """Return what the checks find in a model, the most severe first; without those of the checks in `but`."""
-    checks = CHECKS if model.kind.is_supported else COMMON_CHECKS
-    if not model.kind.has_pre_tokenizer:
-        checks = tuple(check for check in checks if check not in BYTE_PAIR_CHECKS)
-    found = [finding for check in checks if check not in but for finding in check(model)]
+    kind = model.kind
+    found = [
+        finding
+        for check in CHECKS
+        if (kind.is_supported or check in COMMON_CHECKS)
+        and (kind.has_pre_tokenizer or check not in BYTE_PAIR_CHECKS)
+        and check not in but
+        for finding in check(model)
+    ]
     found += _refusal(model, found)
     return in_order(found)
 
@@ -113,24 +118,10 @@ def _refusal(model: Facts, found: list[Finding]) -> Iterator[Finding]:
 
 Check = Callable[[Facts], Iterator[Finding]]
 
-# Checks of tokenizers that are not supported; each stands in CHECKS as well, if it applies to supported ones.
-COMMON_CHECKS: tuple[Check, ...] = (
-    _other_tokenizer,
-    wrong_model,
-    wrong_types,
-    duplicates,
-    lengths,
-    empty_tokens,
-    wrong_special_ids,
-    template_errors,
-    template_is_settings,
-    unused_markers,
-    chat_markers,
-    padding_tokens,
-)
-# Checks of supported tokenizers. A new check is a function in the file of its group, and a line here. Of findings that
-# are equally severe, that of the earlier check is shown first.
+# All checks. A new one is a function in the file of its group, and a line here; the sets below are parts of this table.
+# Of findings that are equally severe, that of the earlier check is shown first.
 CHECKS: tuple[Check, ...] = (
+    _other_tokenizer,
     wrong_model,
     unconverted_pieces,
     unconverted_spaces,
@@ -181,7 +172,24 @@ CHECKS: tuple[Check, ...] = (
     corrections,
     known_family,
 )
-# Those of them that make no sense for models without a pre-tokenizer.
+# Those that are made for tokenizers that are not supported as well.
+COMMON_CHECKS = frozenset(
+    (
+        _other_tokenizer,
+        wrong_model,
+        wrong_types,
+        duplicates,
+        lengths,
+        wrong_special_ids,
+        template_errors,
+        template_is_settings,
+        unused_markers,
+        chat_markers,
+        empty_tokens,
+        padding_tokens,
+    )
+)
+# Those that make no sense for models without a pre-tokenizer.
 BYTE_PAIR_CHECKS = frozenset(
     (
         pre_tokenizer,

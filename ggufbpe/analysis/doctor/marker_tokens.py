@@ -23,8 +23,8 @@ from .token_checks import (
     BARS,
     BRACKETED,
     CONTROL_LIKE,
+    FILLER,
     NEAR,
-    PADDING,
     are_most_words,
     is_written_as_marker,
     lacks_merges,
@@ -202,7 +202,7 @@ class MarkerTokens:
         others = [token for token in self._not_special if self._brackets(token) in brackets]
         if not self._merges:
             others = [token for token in others if BARS.search(self._tokens[token])]
-        others = [token for token in others if "|" in self._tokens[token] or not self._is_padding(token)]
+        others = [token for token in others if "|" in self._tokens[token] or not self._is_filler(token)]
         while waiting:
             token = waiting.pop()
             near = [other for other in others if other not in found and abs(other - token) <= NEAR]
@@ -210,17 +210,17 @@ class MarkerTokens:
             waiting += near
         usual = {token for token in self._not_special if CONTROL_LIKE.fullmatch(self._tokens[token])}
         usual = {token for token in usual if BARS.search(self._tokens[token]) or _is_near(token, found)}
-        usual = {token for token in usual if "|" in self._tokens[token] or not self._is_padding(token)}
+        usual = {token for token in usual if "|" in self._tokens[token] or not self._is_filler(token)}
         special_ids = {token for token in self._special_ids if self._may_be_special_id(token)}
         return sorted(found | usual | (special_ids & set(self._not_special)))
 
     def _may_be_special_id(self, token: int) -> bool:
-        """Check that a special id is hardly wrong itself, as padding is, or HTML that no merges tell from text."""
+        """Check that a special id is hardly wrong itself, as a filler is, or HTML that no merges tell from text."""
         is_known = bool(self._merges) or CONTROL_LIKE.fullmatch(self._tokens[token]) is not None
-        return is_known and not self._is_padding(token)
+        return is_known and not self._is_filler(token)
 
-    def _is_padding(self, token: int) -> bool:
-        return PADDING.fullmatch(self._tokens[token]) is not None
+    def _is_filler(self, token: int) -> bool:
+        return FILLER.fullmatch(self._tokens[token]) is not None
 
     def _brackets(self, token: int) -> tuple[object, ...]:
         """Return the kind of brackets of a marker: "<|x|>", "<|x>" and "<x|>" are of one kind."""

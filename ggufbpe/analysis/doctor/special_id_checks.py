@@ -14,7 +14,7 @@ from ...models.vocabulary import BYTE, UNUSED
 from .facts import TEXTS_OF_IDS, Facts
 from .finding import Finding
 from .marker_types import set_marker_types
-from .token_checks import BRACKETED, CONTROL_LIKE, PADDING
+from .token_checks import BRACKETED, CONTROL_LIKE, FILLER
 
 _K = TokenizerKey
 
@@ -125,7 +125,7 @@ def _no_marker(model: Facts, name: str, key: str, token: int) -> Finding:
     """An id of a byte or of an unused token; of a marker that has such a type, only the type is wrong."""
     text, kind = model.tokens[token], "BYTE" if model.type_of(token) == TokenType.BYTE else "UNUSED"
     is_written = BRACKETED.fullmatch(text) and text in model.template
-    is_marker = is_written or (CONTROL_LIKE.fullmatch(text) and not PADDING.fullmatch(text))
+    is_marker = is_written or (CONTROL_LIKE.fullmatch(text) and not FILLER.fullmatch(text))
     quoted, what = model.quoted(token), "a byte of text" if kind == "BYTE" else "marked as unused"
     if is_marker and kind == "BYTE":
         quoted, what = printable(text), "stored as a byte of text"

@@ -1,4 +1,4 @@
-"""The texts and types of tokens: duplicates, empty ones, padding, and control tokens of the wrong type."""
+"""The texts and types of tokens: duplicates, empty ones, fillers, and control tokens of the wrong type."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from .marker_types import listed_markers, set_marker_types
 
 _K = TokenizerKey
 
-PADDING = re.compile(
+# Tokens that only fill up a vocabulary; PAD, which fills up rows of a batch, is none.
+FILLER = re.compile(
     r"\[PAD\d+\]|<(dummy|unused|extra_id_|placeholder)_?\d+>|\[unused\d+\]|"
     r"<\|(dummy|unused|reserved|extra|placeholder)[_a-z]*\d+\|>|<unused\d+>"
 )
@@ -48,7 +49,7 @@ def is_written_as_marker(text: str) -> bool:
 
 
 def are_most_words(tokens: Sequence[str], some: Iterable[int]) -> bool:
-    """Check that `some` are most words of a vocabulary: tokens that are not written as markers, padding or bytes.
+    """Check that `some` are most words of a vocabulary: tokens that are not written as markers, fillers or bytes.
 
     Their types are then lost. There may be more markers than words, which are special in sound files as well. Of a few
     words, nothing can be said.
@@ -115,7 +116,7 @@ def empty_tokens(model: Facts) -> Iterator[Finding]:
 
 def padding_tokens(model: Facts) -> Iterator[Finding]:
     """Tokens that only pad the vocabulary."""
-    found = [index for index in bracketed(model) if PADDING.fullmatch(model.tokens[index])]
+    found = [index for index in bracketed(model) if FILLER.fullmatch(model.tokens[index])]
     if found:
         types = {int(kind): kind.name for kind in TokenType}
         kinds = sorted({types.get(model.type_of(index), "?") for index in found})
@@ -181,9 +182,9 @@ def _unmerged_names(model: Facts) -> list[int]:
 
 
 def _is_plain(model: Facts, index: int) -> bool:
-    """Check that a token is normal, and neither padding nor made normal by llama.cpp."""
+    """Check that a token is normal, and neither a filler nor made normal by llama.cpp."""
     is_normal = model.is_normal(index) and not model.is_made_normal(index)
-    return is_normal and not PADDING.fullmatch(model.tokens[index])
+    return is_normal and not FILLER.fullmatch(model.tokens[index])
 
 
 def _beside_markers(model: Facts, markers: Container[int]) -> list[int]:
@@ -247,7 +248,7 @@ def _normal_by_type(model: Facts, of_family: Iterable[int]) -> list[int]:
         if model.type_of(index) == TokenType.NORMAL
         and is_written_as_marker(model.tokens[index])
         and not model.is_made_normal(index)
-        and not PADDING.fullmatch(model.tokens[index])
+        and not FILLER.fullmatch(model.tokens[index])
     ]
 
 
@@ -373,4 +374,4 @@ def lasting_corrections(vocabulary: Vocabulary) -> list[Correction]:
 
 def is_name(token: str) -> bool:
     """Whether a token stands for something other than its text."""
-    return token.startswith(("<", "[")) and bool(CONTROL_LIKE.fullmatch(token) or PADDING.fullmatch(token))
+    return token.startswith(("<", "[")) and bool(CONTROL_LIKE.fullmatch(token) or FILLER.fullmatch(token))

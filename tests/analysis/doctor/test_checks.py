@@ -27,7 +27,7 @@ from ggufbpe.analysis.doctor.facts import Facts
 from ggufbpe.analysis.doctor.finding import Finding
 from ggufbpe.analysis.doctor.fix import write_fixed
 from ggufbpe.analysis.doctor.sample_prompts import CHATS
-from ggufbpe.analysis.doctor.token_checks import PADDING
+from ggufbpe.analysis.doctor.token_checks import FILLER
 from ggufbpe.chat.known_templates import known_template, known_templates
 from ggufbpe.cli import main
 from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey, TokenType
@@ -226,7 +226,7 @@ DEFECTS: dict[str, tuple[str, str, Callable[[], Keys]]] = {
     "settings as template": (
         "template_is_json",
         "error",
-        lambda: template('{"chat_template": "a{{ messages }}"}'),
+        lambda: template(json.dumps({"chat_template": HARMLESS})),
     ),
     "template that refuses all": ("template_error", "error", lambda: template(refusing("messages"))),
     "template of a known model not closed": (
@@ -393,6 +393,14 @@ DEFECTS: dict[str, tuple[str, str, Callable[[], Keys]]] = {
     "normal by type, control by name": ("made_control", "note", lambda: with_type(NORMAL, "<|im_end|>")),
     "splits otherwise": ("hf_splitting", "note", lambda: {K.PRE: "tekken"}),
 }
+# Findings that have no command; of those that otherwise have one, the defects.
+WITHOUT_COMMAND = {
+    *("bytes_missing", "duplicate_merges", "duplicate_tokens", "empty_tokens", "end_not_written"),
+    *("eot_missing", "exchanged_tokens", "hf_splitting", "invalid_utf8", "merges_not_in_vocabulary"),
+    *("missing_key", "no_system_role", "padding_tokens", "round_trip", "tools_not_shown", "types_length"),
+    *("unreachable_tokens", "merges of another type", "refuses the system", "refuses tools"),
+    "forgets the system",
+}
 
 
 SENTENCE = re.compile(r"(?:[A-Z]|llama\.cpp |tokenizer\.).{10,120}[^.:;]\.", re.DOTALL)
@@ -428,6 +436,7 @@ def test_each_defect_is_the_first_finding(defect: str, tmp_path: Path) -> None:
         assert first.id == "pre_doubtful"
         first = findings[1]
     assert (first.id, first.severity) == (expected, severity), findings
+    assert bool(COMMAND.search(first.fix)) == WITHOUT_COMMAND.isdisjoint((expected, defect))
     assert all(finding.why and finding.fix and finding.where.key for finding in findings)
     assert [finding.what for finding in findings if not SENTENCE.fullmatch(finding.what)] == []
 
@@ -444,9 +453,18 @@ def test_every_finding_that_there_is_has_a_defect() -> None:
     ids = {node.value for node in findings if isinstance(node, ast.Constant)}
     tested = {expected for expected, _, _ in DEFECTS.values()} | {"not_bpe", "no_line_break", "clean_spaces"}
     tested |= {"template_not_run", "corrected", "eos_behind_prompts", "control_shown"}
-    tested |= {expected for _, _, expected, _ in OTHER_DEFECTS.values()}
+    tested |= {expected for _, expected, _, _ in OTHER_DEFECTS.values()}
+    parts = checks.COMMON_CHECKS | checks.BYTE_PAIR_CHECKS | checks.CHECKS_OF_TOKENS
+    assert parts <= {*checks.CHECKS}
     assert len(ids) > 24
     assert ids <= tested  # but for pre_doubtful, on whole vocabularies, below
+
+
+def test_a_tokenizer_that_is_not_supported_has_the_defects_that_all_can_have(tmp_path: Path) -> None:
+    keys = {**with_tokens("Ġthe", "", "[PAD9]"), K.MODEL: "of tomorrow", K.EOS_ID: 10**6, K.ADD_BOS: 1}
+    found = {each.id for each in found_in(variant(tmp_path, keys))}
+    assert found >= {"not_bpe", "wrong_type", "duplicate_tokens", "special_id_out_of_range", "padding_tokens"}
+    assert found.isdisjoint(("bytes_missing", "unreachable_tokens"))
 
 
 def test_without_any_merge_text_is_not_told_from_markers(tmp_path: Path) -> None:
@@ -539,20 +557,6 @@ def test_a_fix_that_does_not_mend_is_seen(tmp_path: Path, monkeypatch: pytest.Mo
     assert [failed.split(":")[0] for failed in fixes_that_fail(path)[1]] == ["doctor, wrong_type"]
     monkeypatch.setattr(Facts, "set", lambda self, key, value: self.command("--set", f"{key}=x"))
     assert fixes_that_fail(path) == (0, [])  # a change that `fix` refuses is not proposed in the first place
-
-
-FIXED = ("no pre", "pre unknown", "flag of another type", "control token of type normal", "BOS twice")
-FIXED += ("BOS twice elsewhere", "two kinds of BOS", "turns that do not end", "turns that end with the next")
-FIXED += ("template of a known model not closed", "template for tools not closed", "template not closed")
-FIXED += ("template of the same name", "template of a model like it", "marker of type normal")
-FIXED += ("marker of type unused",)
-FIXED += ("EOS out of range", "EOS missing", "BOS wanted but missing", "type of no meaning", "no types")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("defect", FIXED)
-def test_there_is_a_command(defect: str, tmp_path: Path) -> None:
-    assert COMMAND.search(found_in(variant(tmp_path, DEFECTS[defect][2]()))[0].fix)
 
 
 # A value of another type, and the one that its fix sets; None: the key is to be taken out, or nothing helps.
@@ -804,117 +808,112 @@ def raw_pieces() -> Keys:
     }
 
 
-# A file, its changes, the finding, and its severity.
 def first_tokens(name: str, count: int) -> Keys:
     """The first tokens of a vocabulary, with their types."""
     own = read(cached(name))
     return {key: own[key][:count] for key in (K.LIST, K.TOKEN_TYPE)}
 
 
-OTHER_DEFECTS: dict[str, tuple[Path | str, Callable[[], Keys], str, str]] = {
-    "SPM without scores": (SPM, lambda: {K.SCORES: None}, "scores_missing", "warning"),
-    "SPM, scores of zero": (SPM, lambda: scores_of(SPM, rest=0.0), "scores_flat", "warning"),
-    "SPM, a score that is no number": (SPM, lambda: scores_of(SPM, NAN), "scores_not_numbers", "error"),
-    "SPM, too few scores": (SPM, lambda: {K.SCORES: [0.0] * 7}, "scores_length", "error"),
+# The same for other models; a file, or the name of a vocabulary, comes first.
+OTHER_DEFECTS: dict[str, tuple[Path | str, str, str, Callable[[], Keys]]] = {
+    "SPM without scores": (SPM, "scores_missing", "warning", lambda: {K.SCORES: None}),
+    "SPM, scores of zero": (SPM, "scores_flat", "warning", lambda: scores_of(SPM, rest=0.0)),
+    "SPM, a score that is no number": (SPM, "scores_not_numbers", "error", lambda: scores_of(SPM, NAN)),
+    "SPM, too few scores": (SPM, "scores_length", "error", lambda: {K.SCORES: [0.0] * 7}),
     "Llama 2, scores the other way round": (
         "llama-spm",
-        lambda: {K.SCORES: [float(index) for index in range(32000)]},
         "scores_in_no_order",
         "warning",
+        lambda: {K.SCORES: [float(index) for index in range(32000)]},
     ),
     "Command R as GPT-2, which cuts none of its tokens": (
         "command-r",
-        lambda: {K.PRE: "gpt-2"},
         "pre_doubtful",
         "warning",
+        lambda: {K.PRE: "gpt-2"},
     ),
     "DeepSeek Coder without its last tokens": (
         "deepseek-coder",
-        lambda: first_tokens("deepseek-coder", 32015),
         "lost_tokens",
         "warning",
+        lambda: first_tokens("deepseek-coder", 32015),
     ),
     "DeepSeek Coder, all tokens normal": (
         "deepseek-coder",
-        lambda: {K.TOKEN_TYPE: [NORMAL] * 32256},
         "added_text_is_normal",
         "warning",
+        lambda: {K.TOKEN_TYPE: [NORMAL] * 32256},
     ),
-    "SPM without bytes": (VOCABS / "spm-without-bytes.gguf", dict, "bytes_missing", "warning"),
-    "UGM without scores": (UNIGRAM, lambda: {K.SCORES: None}, "scores_missing", "warning"),
+    "SPM without bytes": (VOCABS / "spm-without-bytes.gguf", "bytes_missing", "warning", dict),
+    "UGM without scores": (UNIGRAM, "scores_missing", "warning", lambda: {K.SCORES: None}),
     "UGM, a score that is no number": (
         UNIGRAM,
-        lambda: scores_of(UNIGRAM, NAN),
         "scores_not_numbers",
         "error",
+        lambda: scores_of(UNIGRAM, NAN),
     ),
-    "UGM without charsmap": (UNIGRAM, lambda: {K.PRECOMPILED_CHARSMAP: None}, "charsmap_missing", "note"),
-    "UGM, first offset out": (UNIGRAM, lambda: charsmap_of(0, 0xFFFFFC00), "charsmap_damaged", "error"),
-    "WPM without unknown token": (
-        VOCABS / "wpm-unknown-missing.gguf",
-        dict,
-        "unknown_missing",
-        "warning",
-    ),
-    "WPM without SEP": (WPM, lambda: {K.SEP_ID: None}, "special_id_missing", "warning"),
-    "WPM with ##": ("bert-bge", raw_pieces, "pieces_unconverted", "error"),
+    "UGM without charsmap": (UNIGRAM, "charsmap_missing", "note", lambda: {K.PRECOMPILED_CHARSMAP: None}),
+    "UGM, first offset out": (UNIGRAM, "charsmap_damaged", "error", lambda: charsmap_of(0, 0xFFFFFC00)),
+    "WPM without unknown token": (VOCABS / "wpm-unknown-missing.gguf", "unknown_missing", "warning", dict),
+    "WPM without SEP": (WPM, "special_id_missing", "warning", lambda: {K.SEP_ID: None}),
+    "WPM with ##": ("bert-bge", "pieces_unconverted", "error", raw_pieces),
     "SPM with spaces": (
         "llama-spm",
-        lambda: {K.LIST: [token.replace("▁", " ") for token in read(cached("llama-spm"))[K.LIST]]},
         "spaces_unconverted",
         "error",
+        lambda: {K.LIST: [token.replace("▁", " ") for token in read(cached("llama-spm"))[K.LIST]]},
     ),
-    "RWKV without bytes": (VOCABS / "rwkv-without-bytes.gguf", dict, "bytes_missing", "warning"),
-    "Qwen 2 with BOS": ("qwen2", lambda: {K.ADD_BOS: True}, "bos_is_eos", "warning"),
-    "Llama 3 without BOS": ("llama-bpe", lambda: {K.ADD_BOS: False}, "bos_switched_off", "warning"),
+    "RWKV without bytes": (VOCABS / "rwkv-without-bytes.gguf", "bytes_missing", "warning", dict),
+    "Qwen 2 with BOS": ("qwen2", "bos_is_eos", "warning", lambda: {K.ADD_BOS: True}),
+    "Llama 3 without BOS": ("llama-bpe", "bos_switched_off", "warning", lambda: {K.ADD_BOS: False}),
     "DeepSeek Coder without BOS": (
         "deepseek-coder",
-        lambda: {K.ADD_BOS: None},
         "bos_switched_off",
         "warning",
+        lambda: {K.ADD_BOS: None},
     ),
     "Llama 3 that begins with an end": (
         "llama-bpe",
-        lambda: {K.BOS_ID: 128009},
         "special_id_of_wrong_kind",
         "warning",
+        lambda: {K.BOS_ID: 128009},
     ),
     "Phi-3 that ends with a beginning": (
         "phi-3",
-        lambda: {K.EOS_ID: 32001},
         "special_id_of_wrong_kind",
         "warning",
+        lambda: {K.EOS_ID: 32001},
     ),
-    "Baichuan": ("baichuan", dict, "known_family", "note"),
-    "Llama 2 as GPT-2": ("llama-spm", lambda: {K.MODEL: "gpt2"}, "model_doubtful", "error"),
-    "Llama 2 as T5": ("llama-spm", lambda: {K.MODEL: "t5"}, "model_doubtful", "warning"),
-    "BERT as T5": ("bert-bge", lambda: {K.MODEL: "t5"}, "model_doubtful", "warning"),
-    "BERT as Llama": ("bert-bge", lambda: {K.MODEL: "llama"}, "model_doubtful", "warning"),
-    "BERT as RWKV": ("bert-bge", lambda: {K.MODEL: "rwkv"}, "model_doubtful", "warning"),
-    "Llama 3 as Llama 2": ("llama-bpe", lambda: {K.MODEL: "llama"}, "model_doubtful", "warning"),
-    "GPT-2 as BERT": ("gpt-2", lambda: {K.MODEL: "bert"}, "model_doubtful", "warning"),
+    "Baichuan": ("baichuan", "known_family", "note", dict),
+    "Llama 2 as GPT-2": ("llama-spm", "model_doubtful", "error", lambda: {K.MODEL: "gpt2"}),
+    "Llama 2 as T5": ("llama-spm", "model_doubtful", "warning", lambda: {K.MODEL: "t5"}),
+    "BERT as T5": ("bert-bge", "model_doubtful", "warning", lambda: {K.MODEL: "t5"}),
+    "BERT as Llama": ("bert-bge", "model_doubtful", "warning", lambda: {K.MODEL: "llama"}),
+    "BERT as RWKV": ("bert-bge", "model_doubtful", "warning", lambda: {K.MODEL: "rwkv"}),
+    "Llama 3 as Llama 2": ("llama-bpe", "model_doubtful", "warning", lambda: {K.MODEL: "llama"}),
+    "GPT-2 as BERT": ("gpt-2", "model_doubtful", "warning", lambda: {K.MODEL: "bert"}),
     "Gemma 4, bytes of type user-defined": (
         "gemma-4",
-        lambda: {K.TOKEN_TYPE: [min(kind, 4) for kind in read(cached("gemma-4"))[K.TOKEN_TYPE]]},
         "byte_type",
         "warning",
+        lambda: {K.TOKEN_TYPE: [min(kind, 4) for kind in read(cached("gemma-4"))[K.TOKEN_TYPE]]},
     ),
     "Gemma 4, shown markers of type control": (
         "gemma-4",
-        lambda: {K.TOKEN_TYPE: [3 if kind == 4 else kind for kind in read(cached("gemma-4"))[K.TOKEN_TYPE]]},
         "marker_hidden",
         "warning",
+        lambda: {K.TOKEN_TYPE: [3 if kind == 4 else kind for kind in read(cached("gemma-4"))[K.TOKEN_TYPE]]},
     ),
-    "Gemma 4 as GPT-2": ("gemma-4", lambda: {K.MODEL: "gpt2"}, "model_doubtful", "warning"),
-    "Gemma 4 as Llama": ("gemma-4", lambda: {K.MODEL: "llama"}, "model_doubtful", "warning"),
-    "GPT-2 as T5": ("gpt-2", lambda: {K.MODEL: "t5"}, "model_doubtful", "warning"),
+    "Gemma 4 as GPT-2": ("gemma-4", "model_doubtful", "warning", lambda: {K.MODEL: "gpt2"}),
+    "Gemma 4 as Llama": ("gemma-4", "model_doubtful", "warning", lambda: {K.MODEL: "llama"}),
+    "GPT-2 as T5": ("gpt-2", "model_doubtful", "warning", lambda: {K.MODEL: "t5"}),
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("defect", OTHER_DEFECTS)
 def test_defects_of_other_models_are_found(defect: str, tmp_path: Path) -> None:
-    base, changes, expected, severity = OTHER_DEFECTS[defect]
+    base, expected, severity, changes = OTHER_DEFECTS[defect]
     path = base if isinstance(base, Path) else cached(base)
     found = found_in(with_pre(path, None, tmp_path / "model.gguf", extra=changes()))
     assert (expected, severity) in [(finding.id, finding.severity) for finding in found]
@@ -1056,7 +1055,7 @@ def test_the_table_of_families_has_what_their_files_have(family: KnownFamily) ->
         assert (None if token is None else (token, own.tokens[token])) == expected
     last, text = family.last_used
     assert own.tokens[last] == text
-    assert family.last_marker is None or all(map(PADDING.fullmatch, own.tokens[last + 1 :]))
+    assert family.last_marker is None or all(map(FILLER.fullmatch, own.tokens[last + 1 :]))
     assert {own.attributes[index] for index in family.added_text} <= {USER_DEFINED}
     assert own.charsmap or not family.has_charsmap
     if family.hidden:
