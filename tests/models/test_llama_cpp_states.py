@@ -72,8 +72,10 @@ def test_a_tokenizer_keeps_its_state(state: str) -> None:
 
 def test_names_and_models_that_the_oldest_state_refuses(tmp_path: Path) -> None:
     horizon = with_pre(GPT2, "k2-horizon", tmp_path / "k2.gguf")
-    with pytest.raises(UnknownPreTokenizerError, match=r"llama\.cpp 0c1e57098 refuses"):
+    with pytest.raises(UnknownPreTokenizerError) as caught:
         Tokenizer.from_gguf(horizon, llama_cpp="0c1e57098")
+    assert caught.value.problem == "llama.cpp 0c1e57098 does not know the pre-tokenizer 'k2-horizon'"
+    assert "b11739" in caught.value.remedy
     plamo3 = with_pre(PLAMO, None, tmp_path / "plamo3.gguf", model="plamo3")
     with pytest.raises(
         UnsupportedTokenizerError, match=r"llama\.cpp 0c1e57098 does not know the tokenizer 'plamo3'"

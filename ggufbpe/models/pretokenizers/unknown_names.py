@@ -20,32 +20,38 @@ _FITS = 0.998  # share of tokens that the right pre-tokenizer keeps whole, at le
 
 def unknown_pre_tokenizer(file: Metadata, named_pre: str, state: str = FOLLOWED) -> UnknownPreTokenizerError:
     """Return the error for a name that llama.cpp `state` refuses."""
-    near = difflib.get_close_matches(named_pre, [name for name in PRE_TOKENIZERS if name != named_pre], n=3)
-    return UnknownPreTokenizerError(
-        f"unknown pre-tokenizer {printable(named_pre)}"
-        + (f" (near: {', '.join(near)})" if near else "")
-        + f", which llama.cpp {state} refuses as well",
-        path=file.path,
-        offset=file.offset(TokenizerKey.PRE),
-        key=TokenizerKey.PRE,
-        remedy="`ggufbpe list-pre` shows all names; convert the model again, or update ggufbpe; a name that "
-        f"splits alike can be taken for it: overrides={{'{TokenizerKey.PRE}': NAME}}",
-    )
+    if named_pre in PRE_TOKENIZERS:
+        problem = f"llama.cpp {state} does not know the pre-tokenizer {printable(named_pre)}"
+        remedy = f"ask for the answers of a newer state, such as {FOLLOWED}"
+    else:
+        near = ", ".join(difflib.get_close_matches(named_pre, PRE_TOKENIZERS, n=3))
+        problem = f"unknown pre-tokenizer {printable(named_pre)}" + (f" (near: {near})" if near else "")
+        problem += f", which llama.cpp {state} refuses as well"
+        remedy = (
+            "`ggufbpe list-pre` shows all names; convert the model again, or update ggufbpe; a name that "
+            f"splits alike can be taken for it: overrides={{'{TokenizerKey.PRE}': NAME}}"
+        )
+    place, key = file.offset(TokenizerKey.PRE), TokenizerKey.PRE
+    return UnknownPreTokenizerError(problem, path=file.path, offset=place, key=key, remedy=remedy)
 
 
 def add_nearest(error: UnknownPreTokenizerError, file: Metadata) -> None:
     """Add to an error which name the tokens point to, with its share of them, and the command that opens the file.
 
-    Takes a second or two for a large vocabulary. The error stays as it is if the file has no tokens or merges.
+    Takes a second or two for a large vocabulary. The error stays as it is if the file has no tokens or merges, or if a
+    newer state of llama.cpp knows the name.
     """
     from .families import evidence
 
+    pre = typed.string(file, TokenizerKey.PRE, "")
+    if pre in PRE_TOKENIZERS:
+        return
     try:
         tokens, merges = typed.strings(file, TokenizerKey.LIST), typed.strings(file, TokenizerKey.MERGES)
         architecture, name = typed.string(file, KEY_ARCHITECTURE, ""), typed.string(file, KEY_NAME, "")
     except GGUFError:
         return
-    judged = evidence(tokens, merges, typed.string(file, TokenizerKey.PRE, ""), architecture, name)
+    judged = evidence(tokens, merges, pre, architecture, name)
     if not judged.name:
         return
     nearest = next(family for family in judged.best if judged.name in family.names)

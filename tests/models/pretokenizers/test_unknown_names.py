@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from conftest import GPT2
-from reference import write_metadata
+from reference import with_pre, write_metadata
 
 from ggufbpe.gguf.metadata import Metadata
 from ggufbpe.gguf.reader import GGUFFile
@@ -32,8 +32,8 @@ def test_near_names(tmp_path: Path, name: str, problem: str) -> None:
         assert (error.problem, error.nearest) == (before, "")
 
 
-def test_the_tokens_point_to_a_name() -> None:
-    with GGUFFile(GPT2) as file:
+def test_the_tokens_point_to_a_name(tmp_path: Path) -> None:
+    with GGUFFile(with_pre(GPT2, "gpt-x", tmp_path / "m.gguf")) as file:
         metadata = Metadata(file)
         error = unknown_pre_tokenizer(metadata, "gpt-x")
         add_nearest(error, metadata)
