@@ -69,6 +69,16 @@ def lacks(state: str, kind: Kind) -> frozenset[str]:
     return _lacking(state).get(kind, frozenset())
 
 
+def since(kind: Kind, name: str) -> int:
+    """Return the place in `STATES` of the first state that has this name; 0 if all states have it.
+
+    >>> since("pre", "llama-bpe"), since("pre", "mmbert")
+    (0, 1)
+    """
+    added = (each.since for each in DIFFERENCES if each.kind == kind and name in each.names)
+    return STATES.index(next(added, STATES[0]))
+
+
 def lacking_names(state: str) -> set[str]:
     """Return the names of any kind that `state` does not have."""
     return set().union(*_lacking(state).values())

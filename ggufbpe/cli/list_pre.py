@@ -61,7 +61,7 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     for name in arguments.names:
         _check(name)
-    entries = [PRE_TOKENIZERS[name] for name in arguments.names or PRE_TOKENIZERS]
+    entries = [PRE_TOKENIZERS[name] for name in arguments.names or sorted(PRE_TOKENIZERS)]
     if arguments.regex:
         return _regex(arguments, entries)
     width = _output.terminal_width()

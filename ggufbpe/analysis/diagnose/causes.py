@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..._util.errors import printable
-from ..._util.llama_cpp_states import StateDifference
+from ..._util.llama_cpp_states import StateDifference, since
 from ..._util.wording import counted, listed
 from ...gguf.change import Change
 from ...gguf.constants import TokenizerKey, TokenType
@@ -143,7 +143,11 @@ def ignore_merges(vocabulary: Vocabulary) -> Cause:
         for other in PRE_TOKENIZERS.values()
         if other.family == entry.family and other.ignore_merges == theirs
     ]
-    twin = min(twins, key=lambda other: sum(a != b for a, b in zip(other, entry)), default=None)
+    twin = min(
+        twins,
+        key=lambda other: (since("pre", other.name), sum(a != b for a, b in zip(other, entry))),
+        default=None,
+    )
     fix, change = "", Change()
     if twin is None:
         fix = (

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ..._util.errors import printable
+from ..._util.llama_cpp_states import since
 from ..._util.spelling import SPACE
 from ...gguf.constants import TokenizerKey, TokenType
 from ...gguf.merges import parts
@@ -158,15 +159,20 @@ class BytePairImport:
         return entry if entry is not None and entry.family == family else None
 
     def _name_in(self, family: str) -> PreTokenizer:
-        """The name in a family whose flags are nearest to the file's; flags not in the file are the family's."""
+        """The name in a family whose flags are nearest to the file's; flags not in the file are the family's.
+
+        BOS does not count, as the imported file says by itself whether it is added. A newer name is taken only where
+        the ids need it.
+        """
         ignore_merges = bool(self._model.get("ignore_merges"))
         clean = self._config.config.get("clean_up_tokenization_spaces")
         mask = any(token["content"] == "<mask>" and token.get("lstrip") for token in self._read.added)
 
-        def distance(entry: PreTokenizer) -> tuple[bool, ...]:
+        def distance(entry: PreTokenizer) -> tuple[int, ...]:
             return (
                 mask != (entry.name in STRIPS_MASK),
                 entry.ignore_merges != ignore_merges,
+                since("pre", entry.name),
                 isinstance(clean, bool) and entry.clean_spaces != clean,
                 entry.add_sep,
                 entry.no_default_bos,

@@ -12,8 +12,11 @@ the syntax of pattern.py.
 
 # No `from __future__ import annotations`: `typing` would compile each annotation of a NamedTuple at every import.
 
+from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
+
+from ..._util.llama_cpp_states import since
 
 
 def _any(*alternatives: str) -> str:
@@ -276,7 +279,7 @@ def _names(family: str, names: str, **flags: bool) -> list[PreTokenizer]:
     return [PreTokenizer(name, family, **flags) for name in names.split()]
 
 
-_KEEP = {"clean_spaces": False}
+_KEEP = {"clean_spaces": False}  # decoding keeps all spaces
 _RAW = {"byte_encode": False, "escape_whitespaces": True}
 _GEMMA4 = {**_RAW, "newline_runs": True, "always_add_bos": True}
 _LLAMA3_FLAGS = {"ignore_merges": True, "add_bos": True}
@@ -333,9 +336,22 @@ _NAMES = [
     *_names("k2-horizon", "k2-horizon", **_KEEP),
 ]
 
-PRE_TOKENIZERS: dict[str, PreTokenizer] = {
-    entry.name: entry for entry in sorted(_NAMES, key=lambda e: e.name)
-}
+
+def _established_first(entries: Iterable[PreTokenizer]) -> dict[str, PreTokenizer]:
+    """Return `entries` by name, in alphabetical order, but names that joined a family in a newer llama.cpp last.
+
+    Of names that serve equally well the first is taken. So a new name in a family changes no answer that the older
+    ones gave, and files open in as many builds of llama.cpp as possible.
+    """
+
+    def place(entry: PreTokenizer) -> tuple[int, str]:
+        joined = 0 if entry.name == entry.family else since("pre", entry.name)
+        return joined, entry.name
+
+    return {entry.name: entry for entry in sorted(entries, key=place)}
+
+
+PRE_TOKENIZERS = _established_first(_NAMES)
 
 
 def names_alike(entry: PreTokenizer) -> list[str]:
