@@ -36,9 +36,9 @@ from pathlib import Path
 from typing import Any
 
 from ggufbpe._util.llama_cpp_states import CHATS as CHATS
-from ggufbpe._util.llama_cpp_states import FOLLOWED, STATES
+from ggufbpe._util.llama_cpp_states import FOLLOWED, STATES, checked_state
 from ggufbpe.analysis.oracles.llama_cpp import Crash as Crash
-from ggufbpe.analysis.oracles.llama_cpp import LlamaCpp
+from ggufbpe.analysis.oracles.llama_cpp import LibraryError, LlamaCpp
 from ggufbpe.analysis.oracles.llama_cpp import LoadError as LoadError
 from ggufbpe.analysis.oracles.llama_cpp_child import SPECIAL_IDS as SPECIAL_IDS
 from ggufbpe.convert.imported import pack
@@ -134,13 +134,18 @@ def llama_server_command() -> Path:
 
 
 def library(state: str = NEWER) -> Path:
-    """The shared library of a state with the C functions, or its folder. `NotPreparedError` if it is missing."""
-    if state == OLDER:
+    """The shared library of a state with the C functions, or its folder. `NotPreparedError` if it is missing.
+
+    `ValueError` for a state that is not known, or of which `prepare` has no library.
+    """
+    if checked_state(state) == OLDER:
         return _built(_LIBRARY)
     if state == CHATS:
         for path in (_chats() / CHATS_DISTRIBUTION).glob(f"{CHATS_DISTRIBUTION}.*"):
             return path
         raise NotPreparedError(f"no {_chats()}: `python scripts/reference.py prepare --chats` gets it")
+    if state != NEWER:
+        raise ValueError(f"`python scripts/reference.py prepare` gets no library of llama.cpp {state}")
     folder = _newer() / NEWER_PACKAGE
     if not folder.is_dir():
         raise NotPreparedError(f"no {folder}: `python scripts/reference.py prepare --newer` gets it")
@@ -625,11 +630,16 @@ class Oracle(LlamaCpp):
     [[128000, 9906, 1917]]
 
     Options are those of `LlamaCpp`, but an answer has a minute, as tests run on busy machines. Raises
-    `NotPreparedError` if the state is not in the cache.
+    `NotPreparedError` if the state is not in the cache, `LibraryError` if the library there says that it is of
+    another build, and `ValueError` as `library` does.
     """
 
     def __init__(self, path: str | os.PathLike[str], state: str = NEWER, **options: Any) -> None:
         super().__init__(library(state), path, **{"seconds": 60.0, **options})
+        build = self.version.partition(" ")[0]
+        if build not in ("", state):
+            self.close()
+            raise LibraryError(f"{library(state)} is llama.cpp {build}, not {state}", absent=False)
 
 
 # ---- the command --------------------------------------------------------------------------------------

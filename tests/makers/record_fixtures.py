@@ -3,7 +3,7 @@
     python scripts/reference.py prepare --newer --chats
     python tests/makers/record_fixtures.py [--only names|rules|unigram|plamo|real|older]
 
-Nine files, JSON in gzip, the same bytes at every run:
+Nine files, JSON in gzip, the same bytes at every run. They are written once all answers are there:
 
 - `byte_level.json.gz`: the names of byte-level pre-tokenizers, over GPT-2's vocabulary;
 - `unsplit.json.gz`: the same over fixtures/unsplit.gguf, whose ids show where words end;
@@ -39,6 +39,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 from reference import CHATS, NEWER, ROOT, Crash, LoadError, Oracle, vocabulary, with_pre, write_metadata
 
+from ggufbpe._util.llama_cpp_states import lacks
 from ggufbpe.models.pretokenizers.random_texts import within_unicode
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 
@@ -179,14 +180,20 @@ def variant(path: Path, name: str, out: Path) -> Path:
     return with_pre(path, name, out, MODELS.get(name))
 
 
-def record_names(recorded: str, path: Path, names: list[str]) -> None:
-    """All texts, and what else can be asked, for each name over one vocabulary."""
+def record_names(path: Path, names: list[str]) -> dict[str, Any]:
+    """All texts, and what else can be asked, for each name over one vocabulary.
+
+    `LoadError` with the name if llama.cpp does not know one.
+    """
     questions = texts()
     ids, decoded, pieces, described = Table(), Table(), Table(), Table()
     sequences: list[list[int]] = []
     with tempfile.TemporaryDirectory() as folder, Oracle(path) as oracle:
         for name in names:
-            oracle.open(variant(path, name, Path(folder) / "vocabulary.gguf"))
+            try:
+                oracle.open(variant(path, name, Path(folder) / "vocabulary.gguf"))
+            except LoadError as error:
+                raise LoadError(f"llama.cpp {NEWER} does not load {path.name} as {name}: {error}") from error
             answers = [ask_ids(oracle, questions, *flags) for flags in FLAGS]
             sequences = sequences or id_sequences(answers[0], oracle.pieces(special=True), 360)
             ids.add(name, answers)
@@ -194,22 +201,19 @@ def record_names(recorded: str, path: Path, names: list[str]) -> None:
             pieces.add(name, [[list(map(as_json, oracle.pieces(special)))] for special in (True, False)])
             described.add(name, [[describe(oracle)]])
             print(f"{name}: {oracle.crashes} crashes so far", flush=True)
-    write_recorded(
-        recorded,
-        {
-            "llama.cpp": NEWER,
-            "vocabulary": path.relative_to(ROOT).as_posix(),
-            "texts": list(map(as_json, questions)),
-            "ids": ids.as_json(),
-            "sequences": sequences,
-            "decoded": decoded.as_json(),
-            "pieces": pieces.as_json(),
-            "described": described.as_json(),
-        },
-    )
+    return {
+        "llama.cpp": NEWER,
+        "vocabulary": path.relative_to(ROOT).as_posix(),
+        "texts": list(map(as_json, questions)),
+        "ids": ids.as_json(),
+        "sequences": sequences,
+        "decoded": decoded.as_json(),
+        "pieces": pieces.as_json(),
+        "described": described.as_json(),
+    }
 
 
-def record_real(names: list[str]) -> None:
+def record_real(names: list[str]) -> dict[str, Any]:
     """All texts, and ids to decode, for each of these vocabularies."""
     questions = texts()
     ids, decoded = Table(), Table()
@@ -221,19 +225,16 @@ def record_real(names: list[str]) -> None:
             sequences = sequences or id_sequences(answers[0], oracle.pieces(special=True), 360)
             ids.add(name, answers)
             decoded.add(name, [ask_bytes(oracle, sequences, *flags) for flags in FLAGS])
-    write_recorded(
-        "real",
-        {
-            "llama.cpp": NEWER,
-            "texts": list(map(as_json, questions)),
-            "ids": ids.as_json(),
-            "sequences": sequences,
-            "decoded": decoded.as_json(),
-        },
-    )
+    return {
+        "llama.cpp": NEWER,
+        "texts": list(map(as_json, questions)),
+        "ids": ids.as_json(),
+        "sequences": sequences,
+        "decoded": decoded.as_json(),
+    }
 
 
-def record_rules() -> None:
+def record_rules() -> dict[str, Any]:
     """All that can be asked about the vocabularies of loading_rules.py."""
     VOCABULARIES.mkdir(parents=True, exist_ok=True)
     for path in VOCABULARIES.glob("*.gguf"):
@@ -248,11 +249,11 @@ def record_rules() -> None:
             except LoadError as error:
                 found[name] = {"refused": "crash" if error.crash else "error"}
                 print(f"{name}: refused", flush=True)
-    write_recorded("loading_rules", {"llama.cpp": NEWER, "rules": found})
+    return {"llama.cpp": NEWER, "rules": found}
 
 
-def record_older(state: str = CHATS) -> None:
-    """What an older state answers instead, to the questions of the recorded files."""
+def record_older(newer: dict[str, Any], state: str = CHATS) -> dict[str, Any]:
+    """What an older state answers instead, to the questions in `newer`, or of the recorded files that it lacks."""
     names: dict[str, Any] = {}
     files = [
         ("raw_utf8", RAW),
@@ -263,20 +264,22 @@ def record_older(state: str = CHATS) -> None:
     ]
     with tempfile.TemporaryDirectory() as folder, Oracle(RAW, state) as oracle:
         for recorded, path in files:
-            content = read_recorded(recorded)
+            content = newer.get(recorded) or read_recorded(recorded)
             texts = list(map(as_bytes, content["texts"]))
             names[recorded] = {}
             for name in content["ids"]["index"]:
+                if name in lacks(state, "pre"):
+                    continue
                 oracle.open(variant(path, name, Path(folder) / "vocabulary.gguf"))
                 names[recorded][name] = [
                     _other_answers(oracle, texts, column(content["ids"], name, number), *flags)
                     for number, flags in enumerate(FLAGS)
                 ]
             print(f"{recorded}: {oracle.crashes} crashes so far", flush=True)
-        rules = read_recorded("loading_rules")["rules"]
+        rules = (newer.get("loading_rules") or read_recorded("loading_rules"))["rules"]
         older = {name: _older_rule(oracle, name, RULES[name], rule) for name, rule in rules.items()}
     changed = {name: answer for name, answer in older.items() if answer is not None}
-    write_recorded("older", {"llama.cpp": state, "ids": names, "rules": changed})
+    return {"llama.cpp": state, "ids": names, "rules": changed}
 
 
 def _other_answers(
@@ -360,21 +363,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", choices=["names", "rules", "unigram", "plamo", "real", "older"])
     only = parser.parse_args().only
+    found: dict[str, Any] = {}
     if only in (None, "rules"):
-        record_rules()
+        found["loading_rules"] = record_rules()
     if only in (None, "unigram"):
-        record_names("unigram", UNIGRAM, list(UNIGRAM_KEYS))
+        found["unigram"] = record_names(UNIGRAM, list(UNIGRAM_KEYS))
     if only in (None, "plamo"):
-        record_names("plamo", PLAMO, list(PLAMO_KEYS))
+        found["plamo"] = record_names(PLAMO, list(PLAMO_KEYS))
     if only in (None, "real"):
-        record_real(REAL)
+        found["real"] = record_real(REAL)
     if only in (None, "names"):
-        record_names("raw_utf8", RAW, RAW_NAMES)
+        found["raw_utf8"] = record_names(RAW, RAW_NAMES)
         byte_level_names = [name for name in PRE_TOKENIZERS if name not in RAW_NAMES]
-        record_names("unsplit", UNSPLIT, byte_level_names)
-        record_names("byte_level", GPT2, byte_level_names)
+        found["unsplit"] = record_names(UNSPLIT, byte_level_names)
+        found["byte_level"] = record_names(GPT2, byte_level_names)
     if only in (None, "older"):
-        record_older()
+        found["older"] = record_older(found)
+    for name, content in found.items():
+        write_recorded(name, content)
     return 0
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import compare_llama_cpp
 import pytest
+import record_fixtures
+import reference
 from conftest import ROOT, missing
 from reference import NEWER, OLDER, LoadError, NotPreparedError, Oracle
 
@@ -43,6 +45,45 @@ def test_a_state_that_is_not_there_is_named_with_what_gets_it(
     with pytest.raises(NotPreparedError, match=f"prepare {part}"):
         Oracle(gpt2_path, state)
     assert children == []
+
+
+def test_a_state_without_a_library_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="known states are"):
+        reference.library("b1")
+    monkeypatch.setattr(reference, "NEWER", "b99999")
+    with pytest.raises(ValueError, match=r"gets no library of llama\.cpp b11739"):
+        reference.library("b11739")
+
+
+def test_a_library_of_another_build_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[bool] = []
+
+    def start(oracle: llama_cpp.LlamaCpp, *_: Any, **__: Any) -> None:
+        oracle.version = "b99999 (0ce8cd114)"
+
+    monkeypatch.setattr(reference, "library", lambda _: "libllama.so")
+    monkeypatch.setattr(llama_cpp.LlamaCpp, "__init__", start)
+    monkeypatch.setattr(llama_cpp.LlamaCpp, "close", lambda _: closed.append(True))
+    with pytest.raises(llama_cpp.LibraryError, match=f"is llama.cpp b99999, not {NEWER}"):
+        Oracle("m.gguf")
+    assert closed == [True]
+
+
+def test_nothing_is_recorded_before_all_answers_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here the second vocabulary has a name that llama.cpp does not know."""
+
+    def record(path: Path, names: list[str]) -> dict[str, Any]:
+        if path == record_fixtures.UNSPLIT:
+            raise LoadError("refused")
+        return {}
+
+    written: list[str] = []
+    monkeypatch.setattr(record_fixtures, "record_names", record)
+    monkeypatch.setattr(record_fixtures, "write_recorded", lambda name, _: written.append(name))
+    monkeypatch.setattr("sys.argv", ["record_fixtures.py", "--only", "names"])
+    with pytest.raises(LoadError):
+        record_fixtures.main()
+    assert written == []
 
 
 @pytest.mark.parametrize("state", [NEWER, OLDER])
