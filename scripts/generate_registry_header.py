@@ -65,19 +65,18 @@ MODEL_FLAGS = (
 
 def module_text() -> str:
     """The whole header, as in the repository."""
-    families = list(dict.fromkeys(entry.family for entry in PRE_TOKENIZERS.values()))
+    families = sorted({entry.family for entry in PRE_TOKENIZERS.values()})
     steps = sorted({stage.step or "" for entry in PRE_TOKENIZERS.values() for stage in entry.stages})
     lines = [f"constexpr const char *SPLIT_STEPS[] = {{{_texts(steps)}}};", ""]
-    for number, family in enumerate(families):
-        entry = next(each for each in PRE_TOKENIZERS.values() if each.family == family)
-        lines += [f"// {family}", f"constexpr int32_t FAMILY_{number}[] = {{"]
-        lines += [*wrapped(list(map(str, _numbers(entry, steps)))), "};"]
+    for family in families:
+        lines += [f"constexpr int32_t {_constant_of(family)}[] = {{"]
+        lines += [*wrapped(list(map(str, _numbers(PRE_TOKENIZERS[family], steps)))), "};"]
     wanted = {key: kind for key, kind in KEY_TYPES.items() if key not in NOT_REFUSED}
     wanted |= dict.fromkeys((KEY_SPLIT_NO, KEY_SPLIT_COUNT), GGUFValueType.UINT16)  # or of another type
     lines += ["", "constexpr KeyType KEY_TYPES[] = {"]
     lines += [f"    {_key_type(key, kind)}," for key, kind in wanted.items()]
     lines += ["};", "", "constexpr PreTokenizer PRE_TOKENIZERS[] = {"]
-    lines += [f"    {_entry(entry, families.index(entry.family))}," for entry in PRE_TOKENIZERS.values()]
+    lines += [f"    {_entry(entry)}," for entry in PRE_TOKENIZERS.values()]
     lines += ["};", "", "constexpr ModelKind MODEL_KINDS[] = {"]
     lines += [f"    {_kind(tokenizer_model(name))}," for name in SUPPORTED]
     lines += ["};", "", f'constexpr const char *WITHOUT_MERGES = "{WITHOUT_MERGES}";', ""]
@@ -119,8 +118,18 @@ def _key_type(key: str, kind: GGUFValueType | tuple[GGUFValueType, ...]) -> str:
     return f"{{{_text(key)}, {name}, {{{elements[0].name}, {elements[-1].name}}}}}"
 
 
-def _entry(entry: PreTokenizer, family: int) -> str:
-    numbers = f"FAMILY_{family}, sizeof FAMILY_{family} / sizeof(int32_t)" if entry.family else "nullptr, 0"
+def _constant_of(family: str) -> str:
+    """Return the name of the array that has the numbers of a family.
+
+    >>> _constant_of("gpt-2")
+    'FAMILY_GPT_2'
+    """
+    return "FAMILY_" + family.upper().replace("-", "_")
+
+
+def _entry(entry: PreTokenizer) -> str:
+    array = _constant_of(entry.family)
+    numbers = f"{array}, sizeof {array} / sizeof(int32_t)" if entry.family else "nullptr, 0"
     flags = ", ".join(_flag(getattr(entry, name)) for name in PRE_TOKENIZER_FLAGS)
     return f"{{{_text(entry.name)}, {numbers}, {flags}}}"
 
@@ -134,7 +143,7 @@ def _kind(model: TokenizerModel) -> str:
     if not model.has_pre_tokenizer:  # whatever the file says
         without = model.pre_tokenizer(cast(Any, None), "", print)
     added = ", ".join(map(_added, zip(model.added_names(False, False), model.added_names(True, True))))
-    return f"{{{_text(model.name)}, {_text(own_pre)}, {flags}, {added}, {{{ids}}}, {_entry(without, 0)}}}"
+    return f"{{{_text(model.name)}, {_text(own_pre)}, {flags}, {added}, {{{ids}}}, {_entry(without)}}}"
 
 
 def _added(names: tuple[Sequence[str], Sequence[str]]) -> str:
