@@ -21,10 +21,11 @@ from .._util.lazy import cached_property, computed_once
 from .._util.wording import counted
 from .content_texts import cut_content, texts_of
 from .known_templates import GivenTemplate
+from .prompt_tokenizer import SIDES, Side
 from .token_origins import ChatTokens, chat_tokens
 
 if TYPE_CHECKING:
-    from .prompt_tokenizer import PromptTokenizer, Side
+    from .prompt_tokenizer import PromptTokenizer
 
 _ESTIMATED = 4  # renderings for which estimates choose the candidates; a search by halves does from then on
 _OF_A_MESSAGE = 8  # tokens that a template may write around a message: a first guess, corrected by each count
@@ -64,8 +65,8 @@ class FitPolicy:
             object.__setattr__(self, name, value)
             if kind is int and value < 0:
                 raise ValueError(f"keep: {name} must be 0 or more")
-        if self.side not in _SIDES:
-            raise ValueError(f"keep: side must be {', '.join(_SIDES)}")
+        if self.side not in SIDES:
+            raise ValueError(f"keep: side must be {', '.join(SIDES)}")
 
     @classmethod
     def of(cls, given: FitPolicy | Mapping[str, Any] | None) -> FitPolicy:
@@ -98,7 +99,6 @@ def _as_kind(value: Any, kind: type) -> Any:
 
 
 _DEFAULTS: Mapping[str, Any] = {each.name: each.default for each in fields(FitPolicy)}
-_SIDES = ("right", "left", "middle")
 _KINDS: Mapping[type, str] = {tuple: "array of strings", int: "integer", str: "string"}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 from ..models.vocabulary import Vocabulary
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .chats import Chats
 
 Side = Literal["right", "left", "middle"]  # where text is taken away
+SIDES: tuple[Side, ...] = get_args(Side)
 
 
 class PromptTokenizer(Protocol):

@@ -7,6 +7,9 @@ from typing import Any
 
 from .._util.errors import printable
 from ..chat.fitting import fit_chat
+from ..chat.prompt_tokenizer import SIDES
+from ..tokenizer.boundaries import SEPARATORS
+from ..tokenizer.truncation import CUT_AT
 from .failures import RequestError
 from .llama_server import refused_chat, template_in_force
 from .request_body import (
@@ -20,9 +23,6 @@ from .request_body import (
 )
 from .served_models import Models
 
-SIDES = ("right", "left", "middle")
-CUT_AT = ("character", "word")
-SEPARATORS = ("end", "start", False)
 _LONGEST_NAME = 20  # characters of a name that are compared
 _MOST_FIELDS = 64  # of a body whose names are compared
 _OPTIONAL = ("answer", "keep", "chat_template")

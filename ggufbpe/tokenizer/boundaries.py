@@ -10,11 +10,12 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from .._util.utf8 import to_bytes
 
 KeepSeparator = Literal["end", "start", False]
+SEPARATORS: tuple[KeepSeparator, ...] = get_args(KeepSeparator)
 BoundaryName = Literal["paragraph", "sentence", "line", "word", "token", "markdown", "code"]
 
 

@@ -19,10 +19,11 @@ from .engine import Text
 from .split_points import SplitPoints
 
 if TYPE_CHECKING:
+    from ..chat.prompt_tokenizer import Side
     from ..models.vocabulary import Vocabulary
     from . import Tokenizer
     from .boundaries import Boundaries, KeepSeparator
-    from .truncation import CutAt, Side
+    from .truncation import CutAt
 
 T = TypeVar("T", str, bytes)
 
@@ -71,10 +72,11 @@ class BudgetMethods:
         >>> tok.truncate("one two three four", 3, marker=" …")
         'one two …'
         """
-        from .truncation import longest_part
+        from ..chat.prompt_tokenizer import SIDES
+        from .truncation import CUT_AT, longest_part
 
-        _check_choice("side", side, ("right", "left", "middle"))
-        _check_choice("at", at, ("character", "word"))
+        _check_choice("side", side, SIDES)
+        _check_choice("at", at, CUT_AT)
         limit = integer("limit", limit, least=0)
         marker = _checked_marker(marker)
         parse_special = checked_flag("parse_special", parse_special)
@@ -127,9 +129,9 @@ class BudgetMethods:
         [(0, 9), (9, 20)]
         """
         with IMPORT_LOCK:
-            from .boundaries import SplitRequest, levels_of
+            from .boundaries import SEPARATORS, SplitRequest, levels_of
         size, overlap = check_overlap(size, overlap, self._added_count(add_special))
-        _check_choice("keep_separator", keep_separator, ("end", "start", False))
+        _check_choice("keep_separator", keep_separator, SEPARATORS)
         parse_special = checked_flag("parse_special", parse_special)
         vocabulary = cast("Tokenizer", self).vocabulary
         model = vocabulary.tokenizer_model

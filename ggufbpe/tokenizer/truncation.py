@@ -14,18 +14,19 @@ import io
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from .._util.unicode_classes import class_of
 from .._util.utf8 import to_bytes
+from ..chat.prompt_tokenizer import Side
 from .chunking import chunks_of_stream
 from .engine import numpy
 
 if TYPE_CHECKING:
     from . import Tokenizer
 
-Side = Literal["right", "left", "middle"]
 CutAt = Literal["character", "word"]
+CUT_AT: tuple[CutAt, ...] = get_args(CutAt)
 
 _COARSE, _FINE = 1 << 11, 1 << 5  # bytes between the places that are counted
 _MOST_BETWEEN = 1 << 15  # bytes between two of them
