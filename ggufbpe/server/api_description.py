@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
 from functools import cache
 from typing import Any
 
 from .. import LLAMA_CPP, __version__
 from .._util.llama_cpp_states import CHATS
 from ..analysis.views.html_page import rendered
-from ..chat.fitting import FitPolicy
-from ..tokenizer.boundaries import BOUNDARIES
-from .answer_schemas import answer_schemas, shared_definitions
-from .budgets_api import CUT_AT, SEPARATORS, SIDES
+from .answer_schemas import shared_definitions
 from .endpoints import ENDPOINTS, Endpoint
 
 _ERROR = {
@@ -52,12 +48,6 @@ _REFUSALS = {
     "503": "The answer takes too long, or the server holds too much.",
 }
 _BEFORE_THE_PATH = ("408", "431")  # refused before the path is known, so always in llama-server's form
-_VALUES: dict[str, list[Any]] = {
-    "side": [*SIDES],
-    "at": [*CUT_AT],
-    "boundaries": [*BOUNDARIES],
-    "keep_separator": [*SEPARATORS],
-}
 _SCHEMAS = {str: "string", bool: "boolean", int: "integer", list: "array", dict: "object"}
 
 
@@ -109,12 +99,14 @@ def _refusals(path: str, statuses: Iterable[str] = tuple(_REFUSALS)) -> dict[str
 
 
 def _operation(endpoint: Endpoint) -> dict[str, Any]:
-    answer = answer_schemas()[endpoint.path]
     operation: dict[str, Any] = {
         "operationId": f"{endpoint.method.lower()}{endpoint.path.replace('/', '_').replace('-', '_')}",
         "summary": endpoint.summary,
         "responses": {
-            "200": {"description": "The answer.", "content": {"application/json": {"schema": answer}}},
+            "200": {
+                "description": "The answer.",
+                "content": {"application/json": {"schema": endpoint.returns}},
+            },
             **_refusals(endpoint.path),
         },
     }
@@ -132,36 +124,20 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _schema(endpoint: Endpoint) -> dict[str, Any]:
-    """The fields of the examples, with their types, or their values where these are few."""
+    """The fields of the examples, with their types, or what the endpoint says of them."""
     type_names: dict[str, list[str]] = {"model": ["string"]}
     for example in endpoint.examples:
         for name, value in example.items():
             types, kind = type_names.setdefault(name, []), _SCHEMAS[type(value)]
             types += [kind] * (kind not in types)
     properties: dict[str, Any] = {name: _type_of(types) for name, types in type_names.items()}
-    properties |= {name: {"enum": values} for name, values in _VALUES.items() if name in properties}
-    if "keep" in properties:
-        kept = FitPolicy()
-        values = {each.name: getattr(kept, each.name) for each in fields(kept)}
-        properties["keep"] = {
-            "type": "object",
-            "properties": {name: _with_default(value) for name, value in values.items()},
-            "additionalProperties": False,
-        }
-        properties["keep"]["properties"]["side"]["enum"] = _VALUES["side"]
+    properties |= endpoint.fields
     schema = {"type": "object", "properties": properties}
     return {**schema, "required": list(endpoint.required)} if endpoint.required else schema
 
 
 def _type_of(types: list[str]) -> dict[str, Any]:
     return {"type": types if len(types) > 1 else types[0]}
-
-
-def _with_default(value: Any) -> dict[str, Any]:
-    """The schema of a field of `keep` that has this value if it is not given."""
-    if isinstance(value, tuple):
-        return {"type": "array", "items": {"type": "string"}, "default": [*value]}
-    return {"type": _SCHEMAS[type(value)], "default": value}
 
 
 def description_page() -> Iterator[str]:
