@@ -11,7 +11,7 @@ from conftest import GPT2, RAW_UTF8
 from ggufbpe import Tokenizer
 from ggufbpe.server import native_api
 from ggufbpe.server.budgets_api import fit_answer
-from ggufbpe.server.failures import RequestError
+from ggufbpe.server.failures import RequestError, to_request_error
 from ggufbpe.server.other_servers import tokenize_either
 from ggufbpe.server.served_models import Models
 
@@ -101,38 +101,97 @@ def test_common_prefix_goes_by_the_flags_and_the_model(flags: dict[str, bool]) -
     assert (found["ids"] == len(ids)) == (not flags)
 
 
-REFUSED: dict[str, tuple[Any, Any, int]] = {
-    "'models' must be an array of two names": (native_api.diff_answer, {"models": ["gpt2"]}, 400),
-    "model 'x' not found": (native_api.diff_answer, {"models": ["gpt2", "x"]}, 400),
-    "'text' is required and must be a string": (native_api.explain_answer, {}, 400),
-    "the text has 16385 bytes; the limit here is 16384": (
-        native_api.explain_answer,
-        {"text": "é" * 8192 + "a"},
-        413,
+REFUSED: list[tuple[Any, Any, int, str]] = [
+    (native_api.count_answer, [], 400, "the body must be an object, but is array"),
+    (native_api.count_answer, {"texts": [1]}, 400, "'texts' must be a string or an array of strings"),
+    (native_api.count_answer, {"texts": [""] * 4097}, 413, "'texts' has 4097 texts; the limit is 4096"),
+    (native_api.count_answer, {"texts": "a", "add_special": 1}, 400, "'add_special' must be true or false"),
+    (native_api.common_prefix_answer, {"tokens": []}, 400, "'content' is required and must be a string"),
+    (
+        native_api.common_prefix_answer,
+        {"content": "a", "tokens": "a"},
+        400,
+        "'tokens' is required and must be an array of ids, which are integers",
     ),
-    "'ids' has 65537 ids; the limit is 65536": (
-        native_api.diagnose_answer,
-        {"text": "a", "ids": [0] * 65537},
-        413,
+    (
+        native_api.common_prefix_answer,
+        {"content": "a", "tokens": [50257]},
+        400,
+        "token id 50257 is out of range: the vocabulary has ids 0 to 50256",
     ),
-    "'content' is required and must be a string": (native_api.common_prefix_answer, {"tokens": []}, 400),
-    "'tokens' has 4194305 ids; the limit is 4194304": (
+    (
         native_api.common_prefix_answer,
         {"content": "a", "tokens": [0] * ((4 << 20) + 1)},
         413,
+        "'tokens' has 4194305 ids; the limit is 4194304",
     ),
-    "'texts' has 4097 texts; the limit is 4096": (native_api.count_answer, {"texts": [""] * 4097}, 413),
-    "a chat has either 'ids' or 'expected_prompt'": (
+    (
+        native_api.common_prefix_answer,
+        {"content": "a" * 5_000_000, "tokens": []},
+        413,
+        "the text has 5000000 bytes; the limit here is 4194304",
+    ),
+    (
+        native_api.common_prefix_answer,
+        {"content": "a", "tokens": [], "parse_special": None},
+        400,
+        "'parse_special' must be true or false",
+    ),
+    (native_api.explain_answer, {}, 400, "'text' is required and must be a string"),
+    (
+        native_api.explain_answer,
+        {"text": "é" * 8192 + "a"},
+        413,
+        "the text has 16385 bytes; the limit here is 16384",
+    ),
+    (native_api.explain_answer, {"messages": 5}, 400, "Expected 'messages' to be an array"),
+    (
+        native_api.explain_answer,
+        {"text": "a", "why_not": ""},
+        400,
+        "the piece is empty: give the text of a token",
+    ),
+    (native_api.diff_answer, {"models": ["gpt2"]}, 400, "'models' must be an array of two names"),
+    (native_api.diff_answer, {"models": ["gpt2", "x"]}, 400, "model 'x' not found"),
+    *[
+        (
+            native_api.diagnose_answer,
+            body,
+            400,
+            "'ids' is required and must be an array of ids, which are integers",
+        )
+        for body in ({"text": "a"}, {"messages": []})
+    ],
+    (
+        native_api.diagnose_answer,
+        {"text": "a", "ids": [0] * 65537},
+        413,
+        "'ids' has 65537 ids; the limit is 65536",
+    ),
+    (
+        native_api.diagnose_answer,
+        {"text": "a" * 300_000, "ids": []},
+        413,
+        "the text has 300000 bytes; the limit here is 65536",
+    ),
+    (
+        native_api.diagnose_answer,
+        {"messages": ["a" * 70_000], "ids": [1]},
+        413,
+        "the chat has 70017 bytes; the limit here is 65536",
+    ),
+    (
         native_api.diagnose_answer,
         {"messages": [], "ids": [], "expected_prompt": ""},
         400,
+        "a chat has either 'ids' or 'expected_prompt'",
     ),
-}
+]
 
 
-@pytest.mark.parametrize("message", REFUSED)
-def test_refused(models: Models, message: str) -> None:
-    answer, body, status = REFUSED[message]
-    with pytest.raises(RequestError) as refusal:
+@pytest.mark.parametrize(("answer", "body", "status", "message"), REFUSED)
+def test_refused(models: Models, answer: Any, body: Any, status: int, message: str) -> None:
+    with pytest.raises((RequestError, ValueError)) as refusal:
         answer(models, body)
-    assert (refusal.value.status, refusal.value.message) == (status, message)
+    error = to_request_error(refusal.value)
+    assert (error.status, error.message) == (status, message)

@@ -145,6 +145,28 @@ REFUSED: list[tuple[Any, dict[str, Any], int, str]] = [
     (word_answer, {"text": "a", "token": -1}, 400, "'token' must be the index of a token, counted from 0"),
     (word_answer, {"text": "a", "token": True}, 400, "'token' must be the index of a token, counted from 0"),
     (word_answer, {"text": "a", "token": 1}, 400, "the text has 1 tokens"),
+    (
+        word_answer,
+        {"text": "a" * 70_000, "token": 1},
+        413,
+        "70000 bytes would have to be traced together; the limit is 65536: give a shorter text",
+    ),
+    *[
+        (
+            answer,
+            {"text": "a" * 5_000_000, "token": 1},
+            413,
+            "the text has 5000000 bytes; the limit here is 4194304",
+        )
+        for answer in (word_answer, tokens_answer)
+    ],
+    *[
+        (answer, body, 400, "'ids' is required and must be an array of ids, which are integers")
+        for answer, body in (
+            (parting_answer, {"text": "a", "ids": None}),
+            (tokens_answer, {"ids": [0, True]}),
+        )
+    ],
     (parting_answer, {"text": "a", "models": ["gpt2"]}, 400, "'models' must be an array of two names"),
     (
         why_answer,

@@ -493,96 +493,8 @@ def test_common_prefix_is_that_of_the_package(app: Application) -> None:
     ("path", "body", "status", "message"),
     [
         ("/v1/count", {}, 400, "'texts' must be a string or an array of strings"),
-        ("/v1/count", {"texts": [1]}, 400, "'texts' must be a string or an array of strings"),
         ("/v1/count", {"texts": ["a"] * 5000}, 413, "'texts' has 5000 texts; the limit is 4096"),
-        ("/v1/count", {"texts": "a", "add_special": 1}, 400, "'add_special' must be true or false"),
-        ("/v1/count", [], 400, "the body must be an object, but is array"),
-        ("/v1/explain", {}, 400, "'text' is required and must be a string"),
-        ("/v1/explain", {"text": "a" * 70_000}, 413, "the text has 70000 bytes; the limit here is 16384"),
-        ("/v1/explain", {"messages": 5}, 400, "Expected 'messages' to be an array"),
-        ("/v1/explain", {"text": "a", "why_not": ""}, 400, "the piece is empty: give the text of a token"),
-        ("/v1/diff", {"models": ["gpt2"]}, 400, "'models' must be an array of two names"),
-        *[
-            (path, body, 400, "'ids' is required and must be an array of ids, which are integers")
-            for path, body in (
-                ("/v1/diagnose", {"text": "a"}),
-                ("/v1/diagnose", {"messages": []}),
-                ("/v1/parting", {"text": "a", "ids": None}),
-                ("/v1/tokens", {"ids": [0, True]}),
-            )
-        ],
-        (
-            "/v1/diagnose",
-            {"text": "a" * 300_000, "ids": []},
-            413,
-            "the text has 300000 bytes; the limit here is 65536",
-        ),
-        (
-            "/v1/diagnose",
-            {"messages": [], "ids": [1], "expected_prompt": ""},
-            400,
-            "a chat has either 'ids' or 'expected_prompt'",
-        ),
-        (
-            "/v1/diagnose",
-            {"messages": ["a" * 70_000], "ids": [1]},
-            413,
-            "the chat has 70017 bytes; the limit here is 65536",
-        ),
-        ("/v1/common_prefix", {"tokens": [1]}, 400, "'content' is required and must be a string"),
-        (
-            "/v1/common_prefix",
-            {"content": "a", "tokens": "a"},
-            400,
-            "'tokens' is required and must be an array of ids, which are integers",
-        ),
-        (
-            "/v1/common_prefix",
-            {"content": "a", "tokens": [50257]},
-            400,
-            "token id 50257 is out of range: the vocabulary has ids 0 to 50256",
-        ),
-        (
-            "/v1/tokens",
-            {"ids": [0, -1]},
-            400,
-            "token id -1 is out of range: the vocabulary has ids 0 to 50256",
-        ),
-        (
-            "/v1/truncate",
-            {"text": "a b", "limit": 1, "marker": "a b c"},
-            400,
-            "the marker alone has 3 tokens, and the limit is 1",
-        ),
-        ("/v1/split", {"text": "a", "size": 0}, 400, "size must be 1 or more, not 0"),
-        (
-            "/v1/common_prefix",
-            {"content": "a", "tokens": [], "parse_special": None},
-            400,
-            "'parse_special' must be true or false",
-        ),
-        (
-            "/v1/common_prefix",
-            {"content": "a" * 5_000_000, "tokens": []},
-            413,
-            "the text has 5000000 bytes; the limit here is 4194304",
-        ),
-        ("/v1/word", {"text": "a", "token": 1}, 400, "the text has 1 tokens"),
-        (
-            "/v1/word",
-            {"text": "a" * 70_000, "token": 1},
-            413,
-            "70000 bytes would have to be traced together; the limit is 65536: give a shorter text",
-        ),
-        *[
-            (
-                path,
-                {"text": "a" * 5_000_000, "token": 1},
-                413,
-                "the text has 5000000 bytes; the limit here is 4194304",
-            )
-            for path in ("/v1/word", "/v1/tokens")
-        ],
+        ("/v1/split", {"text": "a", "size": 0}, 400, "size must be 1 or more, not 0"),  # a ValueError
         ("/tokenize", {"prompt": 5}, 400, "'prompt' is required and must be a string"),
     ],
 )
@@ -677,7 +589,8 @@ EXAMPLES = [
 
 def test_the_documentation_names_each_address() -> None:
     documented = (ROOT / "docs" / "server.md").read_text()
-    assert [path for _, path in ENDPOINTS if path not in documented] == []
+    missing = [path for _, path in ENDPOINTS if f"`{path}`" not in documented]
+    assert [path for path in missing if f"`/v1{path}`" not in documented] == []
     [long] = [each for each in documented.split("\n\n") if "have a thread of their own" in each]
     assert [each.path for each in ENDPOINTS.values() if each.is_long != (f"`{each.path}`" in long)] == []
 
