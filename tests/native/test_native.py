@@ -931,6 +931,27 @@ def test_signals_are_looked_at_amid_the_work(work: str) -> None:
     assert in_a_process(code, gpt2_file()).splitlines() == ["ended by the fifth call", "[15496, 995]"]
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers that signal here")
+def test_signals_are_looked_at_in_each_of_many_documents() -> None:
+    """Most of the time goes into the documents between special tokens, each of them shorter than a block."""
+    code = """if True:
+        import random, signal, sys, time
+        from ggufbpe import Tokenizer
+        tok = Tokenizer.from_gguf(sys.argv[1], engine="native")
+        words = random.Random(1).randbytes(12_000_000).hex(" ", 8)
+        text = "<|endoftext|>".join(words[at : at + 50_000] for at in range(0, len(words), 50_000))
+        times = [time.process_time()]
+        signal.signal(signal.SIGPROF, lambda *_: times.append(time.process_time()))
+        signal.setitimer(signal.ITIMER_PROF, 0.005, 0.005)
+        tok.count(text)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        times.append(time.process_time())
+        print(max(end - begin for begin, end in zip(times, times[1:])) / (times[-1] - times[0]))
+    """
+    assert float(in_a_process(code, gpt2_file())) < 0.25  # of the time of the call
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT for a single process")
 def test_ctrl_c() -> None:
     code = """if True:

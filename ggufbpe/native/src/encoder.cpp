@@ -21,7 +21,7 @@ constexpr size_t SEARCHED = 1 << 20;         // bytes that one thread takes at a
 constexpr size_t TEXTS = 1 << 15;            // bytes of short texts that one thread takes at a time
 constexpr size_t LONG_TEXT = 1 << 20;        // bytes; for a longer one, room is reserved at once
 constexpr size_t BYTES_A_TOKEN = 3;          // room reserved at first: one token per so many
-constexpr size_t PARTS = 1024;               // parts of a text that a model takes at a time
+constexpr size_t MOST_PARTS = 1024;          // that a model takes at a time
 constexpr size_t STEPS_A_FRAGMENT = 64;      // the cost of a short one, in bytes looked at
 
 }  // namespace
@@ -122,16 +122,21 @@ void Encoder::encode_fragments(const Text &text, const std::vector<Fragment> &fr
     if (ids.spans()) ids.spans()->origin = text.data;
     Pace pace(poll);
     for (size_t next = 0; next < fragments.size();) {
-        const size_t first = next, most = std::min(first + PARTS, fragments.size());
+        const size_t first = next, most = std::min(first + MOST_PARTS, fragments.size());
+        size_t bytes = 0;
         scratch.parts.clear();
-        for (; next < most && stays(fragments[next]); ++next) {
+        for (; next < most && bytes < PART && stays(fragments[next]); ++next) {
             const Fragment &fragment = fragments[next];
-            scratch.parts.push_back(
-                {fragment.token, text.data + fragment.start, fragment.end - fragment.start, nullptr, text.is_valid});
+            const size_t size = fragment.end - fragment.start;
+            scratch.parts.push_back({fragment.token, text.data + fragment.start, size, nullptr, text.is_valid});
+            bytes += size;
         }
         model_->encode_parts(scratch.parts.data(), scratch.parts.size(), scratch, ids, poll);
-        if (next < most) encode_rewritten(text, fragments[next++], scratch, ids, poll);
-        pace.count((next - first) * STEPS_A_FRAGMENT);
+        if (next == first) {
+            bytes = fragments[next].end - fragments[next].start;
+            encode_rewritten(text, fragments[next++], scratch, ids, poll);
+        }
+        pace.count(bytes + (next - first) * STEPS_A_FRAGMENT);
     }
 }
 
@@ -251,6 +256,7 @@ void Encoder::encode_shared(const Text &text, const EncodeOptions &options, size
     const std::vector<Part> parts = parts_of(text, fragments, is_valid, rewritten, poll);
     const std::vector<std::pair<size_t, size_t>> spans = spans_of(parts, poll);
     const auto encode_these = [&](const Part *first, size_t count, TextModel::Scratch &scratch, Sink &here, const Poll &poll_here) {
+        // What is rewritten lies elsewhere in memory, and not in the order of the text.
         if (rewritten.empty()) return model_->encode_parts(first, count, scratch, here, poll_here);
         for (size_t i = 0; i < count; ++i) model_->encode_part(first[i], scratch, here, poll_here);
     };
