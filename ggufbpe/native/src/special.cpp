@@ -226,8 +226,9 @@ void Partition::learn_beginnings() {
     }
 }
 
-// Vocabularies of code have a token for each number of spaces. In one of them no other needs to be looked for, unless that goes
-// on after it: after the same byte, or after one that ends such a run in a token.
+// Vocabularies of code have a token for each number of spaces. In a match that is a run of one byte only shorter runs can begin,
+// which cut() would discard, unless the text goes on with that byte or with one that follows such a run in a token. Where tokens
+// strip white space, they may take a part of a run, so all of it is searched.
 void Partition::learn_runs() {
     for (Token &token : tokens_) {
         const size_t run = std::min(token.text.find_first_not_of(token.text[0]), token.text.size());

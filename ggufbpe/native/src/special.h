@@ -3,8 +3,8 @@
 //     text -> Partition -> fragments -> split/ (plain text), ids (special tokens)
 //
 // llama.cpp goes through all special tokens, the longest first, and cuts each out of every fragment that is still plain
-// text (src/llama-vocab.cpp: tokenizer_st_partition). Here one search with a trie finds the longest token at every place.
-// Only if several overlap, or white space is stripped, does the order of cutting matter.
+// text (src/llama-vocab.cpp: tokenizer_st_partition). Here one search with a trie finds the longest token at every place
+// that matters. Only if several overlap, or white space is stripped, does the order of cutting matter.
 //
 // A text takes time in proportion to its length times that of the longest token, whatever tokens there are.
 
@@ -74,7 +74,7 @@ private:
         int32_t id;
         bool strips_left, strips_right;
         uint32_t shorter;     // the longest other token that it begins with, or NONE
-        bool is_run = false;  // of one byte, at least two
+        bool is_run = false;  // of one byte, two or more
     };
 
     // A node of the trie. Children lie side by side, in the order of the bytes that lead to them.

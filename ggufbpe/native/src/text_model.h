@@ -79,8 +79,7 @@ public:
     // Takes further tokens out of the plain fragments of a text.
     virtual void cut_fragments(const unsigned char *, std::vector<Fragment> &, const Poll &) const {}
 
-    // The ids of parts that lie one after the other in a text, which is UTF-8 or of a model that reads bytes; there may be text
-    // between them.
+    // The ids of parts that lie one after the other in a text, with or without text between them.
     virtual void encode_parts(const Part *parts, size_t count, Scratch &scratch, Sink &ids, const Poll &poll) const {
         for (size_t i = 0; i < count; ++i) encode_part(parts[i], scratch, ids, poll);
     }

@@ -22,7 +22,7 @@ BPEModel::BPEModel(std::shared_ptr<const Strings> tokens, const Strings &merges,
                    const MergeOptions &options, Preprocessing own_step, size_t cache_bytes, const Poll &poll,
                    std::shared_ptr<const TableFile> made)
     : CachingModel(cache_bytes), escape_spaces_(options.escape_spaces) {
-    // encode_text() makes room for the ids of a word and no more.
+    // encode_words() makes room for the ids of a word and no more.
     if (options.prepend_space && !options.escape_spaces) throw std::invalid_argument("only escaped spaces are put before words");
     auto merger = made ? std::make_unique<const Merger>(tokens, options, TableReader(std::move(made)))
                        : std::make_unique<const Merger>(tokens, merges, options, poll);

@@ -70,8 +70,8 @@ public:
     // block of more than 4 GiB.
     size_t block(const unsigned char *text, size_t size, size_t start, Scratch &scratch, const Poll &poll = NO_POLL) const;
 
-    // The same for a text whose pieces are split each on its own, as one block. `edges` are where pieces begin and end, ascending,
-    // none of them within a character.
+    // Splits a text of less than 4 GiB whose pieces are each split on its own, as one block; then words() gives its words. `edges`
+    // are where pieces begin and end, ascending, none of them within a character.
     void block_of_pieces(const unsigned char *text, size_t size, const std::vector<uint32_t> &edges, Scratch &scratch,
                          const Poll &poll = NO_POLL) const;
 

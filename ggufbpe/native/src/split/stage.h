@@ -42,7 +42,7 @@ public:
     // A block of text as a stage sees it.
     struct Block {
         const uint8_t *classes;  // of each code point; then of the one after the block, or the end of the text
-        const uint8_t *prior;    // the boundaries of the previous stage; null for the first one
+        const uint8_t *prior;    // the boundaries that are known before; may be null
         size_t count;            // code points
         bool ends_text;
     };

@@ -190,7 +190,8 @@ void UGMModel::find_separators(const Strings &tokens, const std::vector<uint16_t
         for (size_t at = has_spaces_within ? tokens[id].find(SPACE, 1) : std::string_view::npos; at != std::string_view::npos;
              at = tokens[id].find(SPACE, at + 1)) {
             const bool is_after_space = at >= 3 && tokens[id].compare(at - 3, 3, SPACE) == 0;
-            (may_join_spaces && is_after_space ? joins_spaces_ : joins_words) = true;
+            joins_spaces_ = joins_spaces_ || (may_join_spaces && is_after_space);
+            joins_words = joins_words || !may_join_spaces || !is_after_space;
             is_joined_[static_cast<unsigned char>(tokens[id][at - 1])] = true;
         }
         if (!(matched_by[id] & USER_DEFINED)) continue;
