@@ -67,6 +67,7 @@ PACKAGES = {
     "data/corpora/test_whole_rows.py": "pyarrow",
     "data/statistics/test_chat_statistics.py": "pyarrow",
     "repository/test_examples.py": "pyarrow",
+    "repository/test_page_of_symptoms.py": "pyarrow",
     "repository/test_pages_for_people.py": "pyarrow",
     "javascript/test_javascript.py": "playwright",
     "server/test_page.py": "playwright",

@@ -239,7 +239,7 @@ def test_page_runs_from_top_to_bottom(page: Path, empty: Path) -> None:
 
 def test_pages_begin_with_a_command_and_are_short_and_linked() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert len(FOR_PEOPLE) == 8
+    assert len(FOR_PEOPLE) == 9
     for page in FOR_PEOPLE:
         text = page.read_text(encoding="utf-8")
         assert len(text.splitlines()) <= 90
