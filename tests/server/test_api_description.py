@@ -10,6 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from ggufbpe.chat.fitting import FitPolicy
+from ggufbpe.server import answer_schemas
 from ggufbpe.server.api_description import description, description_page
 from ggufbpe.server.endpoints import ENDPOINTS, Endpoint
 
@@ -105,6 +106,14 @@ def answer_schema(path: str, method: str) -> Any:
     """The schema of an answer, with what it refers to."""
     content = OPERATIONS[path, method]["responses"]["200"]["content"]["application/json"]
     return {**content["schema"], "components": description()["components"]}
+
+
+def test_every_schema_is_that_of_an_answer() -> None:
+    returned = [id(each.returns) for each in ENDPOINTS.values()]
+    unused = [
+        name for name, schema in vars(answer_schemas).items() if name.isupper() and id(schema) not in returned
+    ]
+    assert [name for name in unused if not name.startswith("_")] == []
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS.values(), ids=lambda each: each.path)
