@@ -18,13 +18,14 @@ Kind = Literal["template", "message", "tool", "argument", "generation_prompt", "
 class Origin:
     """What a part of a prompt comes from.
 
-    The field of a message is named as in the request: "content", "content[1].text", "tool_calls[0].arguments"; for
-    a tool it is the name of its function, for an argument the argument's name. "added" are tokens that the tokenizer
-    adds, and "unknown" is what could not be determined.
+    `kind` is "template", "generation_prompt", "message", "tool", "argument", "added" for tokens that the tokenizer adds, or
+    "unknown" for what could not be determined. `index` is the number of the message in the given chat, or of the tool, from
+    0; otherwise None. `field` names the field of a message as the request has it ("content", "content[1].text",
+    "tool_calls[0].function.arguments"), the function of a tool, or the argument; otherwise "".
     """
 
     kind: Kind
-    index: int | None = None  # of the message in the chat that was given, or of the tool, from 0
+    index: int | None = None
     field: str = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -47,7 +48,7 @@ class Origin:
 
 
 class PromptPart(NamedTuple):
-    """The bytes from `start` to `end` of a prompt, and their origin."""
+    """The bytes from `start` to `end` of a prompt, and their `origin`."""
 
     start: int
     end: int
@@ -59,15 +60,17 @@ class PromptPart(NamedTuple):
 
 
 class PromptInParts(NamedTuple):
-    """The prompt of a request, and the parts that make it up."""
+    """The UTF-8 of a request's `prompt`, and the consecutive `parts` that make it up.
+
+    `request` is the request as it was read, and `numbers` are the numbers of its messages in the given chat; None for 0, 1
+    and so on. `blocks` are the bytes (start, end) that `{% generation %}` blocks of the template wrote; None if unknown.
+    """
 
     prompt: bytes
     parts: tuple[PromptPart, ...]
     request: Request
-    blocks: tuple[tuple[int, int], ...] | None = None  # that `{% generation %}` wrote; None if unknown
-    numbers: Sequence[int] | None = (
-        None  # of the messages in the chat that was given; None for 0, 1 and so on
-    )
+    blocks: tuple[tuple[int, int], ...] | None = None
+    numbers: Sequence[int] | None = None
 
     @property
     def message_numbers(self) -> Sequence[int]:

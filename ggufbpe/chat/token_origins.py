@@ -24,10 +24,14 @@ _OF_A_REQUEST = ("message", "tool", "argument")
 
 
 class Share(NamedTuple):
-    """The tokens of one message (by field), of a tool, of all arguments, or of the template."""
+    """The number of `tokens` in a prompt from one `origin`, such as a message, a tool, all arguments or the template.
 
-    origin: Origin  # that of a message without a field
-    role: str  # of a message
+    Of a message, `role` is the role, and `fields` counts the tokens by field: "content", "tool_calls". Otherwise, `role`
+    is "".
+    """
+
+    origin: Origin
+    role: str
     tokens: int
     fields: dict[str, int]
 
@@ -38,11 +42,16 @@ class Share(NamedTuple):
 
 
 class Injected(NamedTuple):
-    """A special token that came out of text of the request."""
+    """A special token that came out of text of the request.
 
-    token: int  # its number among the ids
+    `token` is its place among the ids of the prompt, from 0, and `id` the id itself. It covers the bytes from `start` to
+    `end` of the prompt, which are `text`. `origin` is where that text is from, and `role` the role of the message; "" if it
+    is not from a message.
+    """
+
+    token: int
     id: int
-    start: int  # in bytes of the prompt
+    start: int
     end: int
     text: str
     origin: Origin
@@ -61,11 +70,16 @@ class Injected(NamedTuple):
 
 @dataclass(frozen=True)
 class ChatTokens:
-    """The ids of a prompt, each with its text."""
+    """The ids of a prompt, each with its text and origin.
+
+    `rendered` is the prompt, in parts. `spans` are the bytes (start, end) of the prompt that each of the `ids` covers, and
+    `origins` the parts of the request that each is from. `injected` are the special tokens that came out of text of the
+    request.
+    """
 
     rendered: PromptInParts
     ids: list[int]
-    spans: Sequence[tuple[int, int]]  # in bytes of the prompt
+    spans: Sequence[tuple[int, int]]
     origins: list[Origin]
     injected: list[Injected]
 

@@ -32,15 +32,16 @@ class Change:
     >>> bos = Change({"tokenizer.ggml.add_bos_token": "false"})
     >>> (bos | Change(types={5: "CONTROL", 6: "CONTROL"})).arguments
     ['--set', 'tokenizer.ggml.add_bos_token=false', '--set-token-type', '5..6=CONTROL']
+
+    `keys` maps each key to its new value, as `--set` reads it, or to None if the key is removed. `types` maps ids of tokens
+    to the names of their new types, `texts` old texts of tokens (without "=") to new ones, and `templates` names of chat
+    templates ("" is the default one) to what `--chat-template` takes.
     """
 
-    keys: Mapping[str, str | None] = field(default_factory=dict)  # values as `--set` reads them; None removes
-    types: Mapping[int, str] = field(default_factory=dict)  # the name of the type of each token
-    # what `--chat-template` takes, by the template's name; "" is the default template
+    keys: Mapping[str, str | None] = field(default_factory=dict)
+    types: Mapping[int, str] = field(default_factory=dict)
     templates: Mapping[str, str] = field(default_factory=dict)
-    texts: Mapping[str, str] = field(
-        default_factory=dict
-    )  # the new text of a token by its old one, without "="
+    texts: Mapping[str, str] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.keys or self.types or self.templates or self.texts)

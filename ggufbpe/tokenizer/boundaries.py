@@ -20,7 +20,7 @@ BoundaryName = Literal["paragraph", "sentence", "line", "word", "token", "markdo
 
 
 class BoundaryLevel(NamedTuple):
-    """One level of boundaries. `pattern` matches the separator, or has it as its first group that matches.
+    """One level of boundaries, by `name`. `pattern` matches the separator, or has it as its first group that matches.
 
     It is a compiled pattern of bytes, which are those of UTF-8; a boundary within a character does not count,
     nor one before a byte that could continue a character.

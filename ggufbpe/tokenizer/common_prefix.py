@@ -18,11 +18,15 @@ _MOST_COMPARED = 64  # tokens on both sides; differences that go on for longer a
 
 
 class CommonPrefix(NamedTuple):
-    """How far given ids are the beginning of a text's ids."""
+    """How far given ids are the beginning of a text's ids.
 
-    ids: int  # how many are
-    position: int  # where those end, in bytes of the text
-    cause: str  # what is different after them, in words; "" if nothing is
+    `ids` is the number of ids that agree, `position` the byte of the text at which these end, and `cause` what is different
+    after them, in words; "" if nothing is.
+    """
+
+    ids: int
+    position: int
+    cause: str
 
 
 def common_prefix(

@@ -45,7 +45,10 @@ _SURROUNDINGS = ("{0}", "a{0}b", " {0}", "A{0}b", "1{0}1", "'{0}", ".{0}.", "{0}
 
 
 class DifferingText(NamedTuple):
-    """A text that differs, shrunk as far as possible. `theirs` is None where the library cannot encode it."""
+    """A text whose ids differ, shrunk as far as possible.
+
+    `ours` are the ids of `text` here, `theirs` those of the library; None if the library cannot encode the text.
+    """
 
     text: str
     ours: list[int]
@@ -53,18 +56,21 @@ class DifferingText(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """On how many texts and characters the ids of a converted vocabulary were compared, and which differed.
+    """How far the ids of a converted vocabulary agree with those of the library that reads the other format.
 
-    Tokens are ours: all of them, and those between the first and last difference of each text.
+    `library` is the library's name and version. `texts` counts the texts compared, `differing` those with other ids.
+    `tokens` counts our tokens in all texts, `differing_tokens` those between the first and last difference of each text.
+    `characters` counts the characters compared, each in several contexts; `differing_characters` are the code points with
+    other ids, ascending, and comparing ends after about 200 of them. `examples` are up to three texts that differ.
     """
 
-    library: str  # name and version
+    library: str
     texts: int
     differing: int
     tokens: int
     differing_tokens: int
     characters: int
-    differing_characters: tuple[int, ...]  # code points, ascending
+    differing_characters: tuple[int, ...]
     examples: tuple[DifferingText, ...]
 
     @property

@@ -12,7 +12,7 @@ from .cause import Cause
 
 
 class Explanation(NamedTuple):
-    """Causes that together give the ids, or a part of them: `explains` is the share that agrees, up to 1.
+    """`causes` that together give the ids, or a part of them: `explains` is the share that agrees, up to 1.
 
     `proposal` is the change of the model file that the causes call for, as it was tried; None if there is none, or if
     another explanation has the command.
@@ -42,10 +42,10 @@ class Explanation(NamedTuple):
 
 
 class Diagnosis(NamedTuple):
-    """Whether the ids are the model's own; if not, why, the best explanation first.
+    """Whether the ids `match`, that is, are the model's own; if not, why: `explanations`, the best one first.
 
     At most one explanation has a command: the first whose change was proved to help. `added_as` is the meaning of "add
-    special tokens" that was assumed, if there are two (agreement.py).
+    special tokens" that was assumed, "llama-tokenize" or "llama_tokenize", if these differ; otherwise "".
     """
 
     match: bool

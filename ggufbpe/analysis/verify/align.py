@@ -22,7 +22,7 @@ _SURE = 3  # tokens in a row that must match
 
 
 class Placed(NamedTuple):
-    """A token with its place, `text[start:end]`; empty for one that covers no text, such as BOS."""
+    """A token's `id`, its bytes (`piece`), and its place, `text[start:end]`; empty for one that covers no text, such as BOS."""
 
     id: int
     piece: bytes

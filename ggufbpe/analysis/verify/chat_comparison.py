@@ -41,14 +41,14 @@ _OTHER_REASONS = 20  # examples of refusals for different reasons
 
 
 class ComparedChat(NamedTuple):
-    """A chat to compare: where it comes from, and the body of a request."""
+    """A chat to compare: its `source` in words, and the `body` of a request."""
 
     source: str
     body: Mapping[str, Any]
 
 
 class ChatExample(NamedTuple):
-    """A chat with both answers to it."""
+    """A `chat` with both answers to it: `ours`, and `theirs`, which is the other side's."""
 
     chat: ComparedChat
     ours: Prompt | Refused
@@ -74,7 +74,12 @@ class ChatExample(NamedTuple):
 
 @dataclass(repr=False)
 class ChatDifference:
-    """Chats that differ in the same way, for the same causes as far as is known."""
+    """Chats that differ in the same way, for the same causes as far as is known.
+
+    `kind` is "prompt", "number of tokens", "refused" (by the other side alone) or "refused by ggufbpe". `chats` counts the
+    chats, `first` is the first of them, and `smallest` is the chat that it was shrunk to; None if it was not shrunk. With
+    the `causes`, the share `explains` of the prompt agrees, 0 to 1.
+    """
 
     kind: str
     first: ChatExample
@@ -101,14 +106,21 @@ class ChatDifference:
 
 @dataclass(repr=False)
 class ChatResult:
-    """The result of comparing chats; the ids of their prompts are compared as texts."""
+    """The result of comparing chats; the ids of their prompts are compared as texts.
+
+    `chats` counts all chats, and `prompts` the prompts that the other side made. `different` counts the chats that differ,
+    `refused` those that both sides refuse, `reasons` those of them for which the reasons differ, and `failed` those to which
+    the other side gave no answer that can be compared. `differences` are the chats that differ, by kind and cause, the most
+    frequent first; `other_reasons` are up to 20 chats refused for different reasons; `failures` are the kinds of failure,
+    each with the source of its first chat.
+    """
 
     chats: int = 0
-    prompts: int = 0  # made by the other side
+    prompts: int = 0
     different: int = 0
-    refused: int = 0  # by both
-    reasons: int = 0  # refused by both, but for different reasons
-    failed: int = 0  # without an answer that can be compared
+    refused: int = 0
+    reasons: int = 0
+    failed: int = 0
     differences: list[ChatDifference] = field(default_factory=list)
     other_reasons: list[ChatExample] = field(default_factory=list)
     failures: list[tuple[Failure, str]] = field(default_factory=list)

@@ -24,7 +24,7 @@ from .stretches import SplittingModel, Stretches
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """The result of `compare`: the names of the models, the text, and its stretches in order."""
+    """The result of `compare`: the `names` of the models, the bytes of the `text`, and its `stretches` in order."""
 
     names: tuple[str, ...]
     text: bytes

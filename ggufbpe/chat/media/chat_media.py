@@ -54,9 +54,12 @@ class ChatMedia:
 
 @dataclass(frozen=True)
 class ChatCount:
-    """The tokens of a chat, with those of each image and recording in it."""
+    """The number of tokens of a chat, `count`, which includes those of its `images` and recordings (`audio`).
 
-    prompt: bytes  # with "<__media__>" for each image and recording
+    `prompt` is the UTF-8 of the prompt, with "<__media__>" for each image and recording.
+    """
+
+    prompt: bytes
     count: int
     images: tuple[ImageTokens, ...]
     audio: tuple[AudioTokens, ...] = ()

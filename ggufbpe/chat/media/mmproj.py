@@ -33,7 +33,10 @@ class MarkCounter(Protocol):
 
 
 class ImageTokens(NamedTuple):
-    """The tokens of one image: those of its parts, and those of the texts that llama.cpp puts around them."""
+    """The tokens of an image of `width` by `height` pixels.
+
+    `image` counts those of the image itself, `marks` those of the texts that llama.cpp puts around it and its parts.
+    """
 
     width: int
     height: int
@@ -47,9 +50,12 @@ class ImageTokens(NamedTuple):
 
 
 class AudioTokens(NamedTuple):
-    """The tokens of one recording: its own, and those of the texts that llama.cpp puts around it."""
+    """The tokens of a recording of `samples` samples, at the rate of the projector.
 
-    samples: int  # at the projector's rate
+    `audio` counts those of the recording itself, `marks` those of the texts that llama.cpp puts around it.
+    """
+
+    samples: int
     audio: int
     marks: int
 
@@ -73,7 +79,10 @@ class _Audio(NamedTuple):
 
 @dataclass(frozen=True)
 class Mmproj:
-    """The projectors in a file, as `Mmproj.from_file` reads it: of images (`vision`), of audio, or of both."""
+    """The projectors in a file, as `Mmproj.from_file` reads it: `vision` for images, `audio` for recordings, or both.
+
+    A projector that the file does not have, or that llama.cpp does not read, is None.
+    """
 
     vision: _Vision | None
     audio: _Audio | None = None

@@ -28,12 +28,17 @@ _MOST_SHARDS = 8  # of which a sample is taken
 
 
 class Checked(NamedTuple):
-    """What `check_corpus` found."""
+    """The result of `check_corpus`.
+
+    `shards` is the number of shards, and `problems` are what is wrong with them, each with the file that it is about.
+    `sampled` counts the documents that were encoded again, and `not_sampled` says why not all of the sample was; "" if all
+    of it was, or if no model was given.
+    """
 
     shards: int
-    problems: list[str]  # each with the file that it is about
-    sampled: int  # documents encoded again
-    not_sampled: str  # why not all of the sample was, if a model was given
+    problems: list[str]
+    sampled: int
+    not_sampled: str
 
     @property
     def is_right(self) -> bool:

@@ -25,7 +25,11 @@ _KEPT = 64  # indexes of shards
 
 
 class EncodedCorpus:
-    """A folder of shards: what `encode_corpus` gives, and `EncodedCorpus.open` of a folder that it wrote."""
+    """A folder of shards: what `encode_corpus` gives, and `EncodedCorpus.open` of a folder that it wrote.
+
+    `manifest` is the content of manifest.json, and `shards` is the part of it that describes the shards. `skipped` counts
+    the files that this run left out of directories, by kind. `folder`, `form` and `layout` say how to read the files.
+    """
 
     def __init__(
         self, folder: Folder, content: dict[str, Any], shards: list[Shard], skipped: Mapping[str, int] = {}
@@ -126,7 +130,10 @@ class EncodedCorpus:
 
 
 class MaskedRun(NamedTuple):
-    """Consecutive ids of a row that are all marked as the assistant's, or none of which is."""
+    """Consecutive ids of a row that are all the assistant's if `is_marked`, or else none of which is.
+
+    `tokens` is the number of ids, and `text` the bytes that they stand for.
+    """
 
     is_marked: bool
     tokens: int
@@ -134,13 +141,17 @@ class MaskedRun(NamedTuple):
 
 
 class DecodedRow(NamedTuple):
-    """A row of shards with its ids and its text, as `decode_corpus` yields it."""
+    """Row `number` of shards, from 0, with its `ids` and the bytes of its `text`, as `decode_corpus` yields it.
+
+    If a mask was asked for, `mask` has 1 for each id that the assistant wrote, else 0, and `runs` divides the row by it;
+    otherwise, `mask` is None and `runs` is empty.
+    """
 
     number: int
     ids: list[int]
     text: bytes
-    mask: list[int] | None = None  # 1 for each id that the assistant wrote, else 0, if it was asked for
-    runs: tuple[MaskedRun, ...] = ()  # by the mask
+    mask: list[int] | None = None
+    runs: tuple[MaskedRun, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """What `ggufbpe decode --json` prints of it."""

@@ -112,46 +112,55 @@ void Encoder::continue_with(std::vector<Fragment> &fragments) const {
     fragments[0].token = model_->continued(fragments[0].token);
 }
 
-// The parts of a text in order; those that are not UTF-8 are rewritten first.
 void Encoder::encode_fragments(const Text &text, const std::vector<Fragment> &fragments, TextModel::Scratch &scratch,
                                Sink &ids, const Poll &poll) const {
     const bool is_valid = text.is_valid || model_->reads_bytes() || is_utf8(text.data, text.size, poll);
-    const auto stays = [&](const Fragment &fragment) {
-        return is_valid || fragment.token != PLAIN || is_utf8(text.data + fragment.start, fragment.end - fragment.start, poll);
-    };
     if (ids.spans()) ids.spans()->origin = text.data;
     Pace pace(poll);
     for (size_t next = 0; next < fragments.size();) {
-        const size_t first = next, most = std::min(first + MOST_PARTS, fragments.size());
         size_t bytes = 0;
         scratch.parts.clear();
-        for (; next < most && bytes < PART && stays(fragments[next]); ++next) {
+        for (; next < fragments.size() && scratch.parts.size() < MOST_PARTS && bytes < PART; ++next) {
             const Fragment &fragment = fragments[next];
             const size_t size = fragment.end - fragment.start;
-            scratch.parts.push_back({fragment.token, text.data + fragment.start, size, nullptr, text.is_valid});
+            const Part part{fragment.token, text.data + fragment.start, size, nullptr, is_valid && !model_->reads_bytes()};
+            if (is_valid || part.token != PLAIN) {
+                scratch.parts.push_back(part);
+            } else {  // so that only parts with bytes that are not UTF-8 are rewritten
+                model_->divide(part, PART, scratch.parts, poll);
+            }
             bytes += size;
         }
-        model_->encode_parts(scratch.parts.data(), scratch.parts.size(), scratch, ids, poll);
-        if (next == first) {
-            bytes = fragments[next].end - fragments[next].start;
-            encode_rewritten(text, fragments[next++], scratch, ids, poll);
-        }
-        pace.count(bytes + (next - first) * STEPS_A_FRAGMENT);
+        encode_parts(text, scratch.parts.data(), scratch.parts.size(), scratch, ids, poll);
+        pace.count(bytes + scratch.parts.size() * STEPS_A_FRAGMENT);
     }
 }
 
-void Encoder::encode_rewritten(const Text &text, const Fragment &fragment, TextModel::Scratch &scratch, Sink &ids,
+// Parts of a text, in order; those that are not UTF-8 are rewritten first.
+void Encoder::encode_parts(const Text &text, const Part *parts, size_t count, TextModel::Scratch &scratch, Sink &ids,
+                           const Poll &poll) const {
+    const auto stays = [&](const Part &part) {
+        return part.is_utf8 || part.token != PLAIN || model_->reads_bytes() || is_utf8(part.data, part.size, poll);
+    };
+    for (const Part *next = parts, *const end = parts + count; next < end;) {
+        const Part *const first = next;
+        next = std::find_if_not(first, end, stays);
+        model_->encode_parts(first, static_cast<size_t>(next - first), scratch, ids, poll);
+        if (next < end) encode_rewritten(text, *next++, scratch, ids, poll);
+    }
+}
+
+void Encoder::encode_rewritten(const Text &text, const Part &part, TextModel::Scratch &scratch, Sink &ids,
                                const Poll &poll) const {
     Spans *const spans = ids.spans();
     const size_t first = spans ? spans->size() : 0;
     ChangedText changes;
-    const std::vector<unsigned char> rewritten =
-        rewrite(text.data + fragment.start, fragment.end - fragment.start, spans ? &changes : nullptr, poll);
+    const std::vector<unsigned char> rewritten = rewrite(part.data, part.size, spans ? &changes : nullptr, poll);
     if (spans) spans->origin = rewritten.data();
     model_->encode({PLAIN, rewritten.data(), rewritten.size()}, scratch, ids, poll);
     if (!spans) return;
     Pace pace(poll);
-    changes.lead_back(*spans, first, static_cast<int64_t>(fragment.start), pace);
+    changes.lead_back(*spans, first, part.data - text.data, pace);
     spans->origin = text.data;
 }
 
@@ -192,7 +201,7 @@ std::vector<std::pair<size_t, size_t>> spans_of(const std::vector<Part> &parts, 
 
 }  // namespace
 
-// The fragments of a text, and whether it is UTF-8; found by several threads.
+// The fragments of a text, and whether it is known to be UTF-8; found by several threads.
 std::vector<Fragment> Encoder::fragments_of(const Text &text, bool parse_special, size_t threads, bool &is_valid,
                                             const Poll &poll) const {
     const Partition *special = special_.empty() ? nullptr : &partition(parse_special, poll);
@@ -210,7 +219,7 @@ std::vector<Fragment> Encoder::fragments_of(const Text &text, bool parse_special
             poll_here();
         }
     });
-    is_valid = all_valid;
+    is_valid = text.is_valid || (is_checked && all_valid);
     std::vector<Fragment> fragments;
     if (special) {
         std::vector<Partition::Match> matches;
@@ -227,22 +236,18 @@ std::vector<Fragment> Encoder::fragments_of(const Text &text, bool parse_special
 }
 
 std::vector<Part> Encoder::parts_of(const Text &text, const std::vector<Fragment> &fragments, bool is_valid,
-                                    std::vector<std::vector<unsigned char>> &rewritten, const Poll &poll) const {
+                                    const Poll &poll) const {
     std::vector<Part> parts;
     parts.reserve(fragments.size());
     Pace pace(poll);
     for (const Fragment &fragment : fragments) {
         pace.count(STEPS_A_FRAGMENT);
-        Part part{fragment.token, text.data + fragment.start, fragment.end - fragment.start, nullptr, text.is_valid};
+        const Part part{fragment.token, text.data + fragment.start, fragment.end - fragment.start, nullptr, is_valid};
         if (part.token >= 0) {
             parts.push_back(part);
-            continue;
+        } else {
+            model_->divide(part, PART, parts, poll);
         }
-        if (!is_valid && part.token == PLAIN) {
-            rewritten.push_back(rewrite(part.data, part.size, nullptr, poll));
-            part = {PLAIN, rewritten.back().data(), rewritten.back().size()};
-        }
-        model_->divide(part, PART, parts, poll);
     }
     return parts;
 }
@@ -250,21 +255,15 @@ std::vector<Part> Encoder::parts_of(const Text &text, const std::vector<Fragment
 // The same as encode_alone, on several threads.
 void Encoder::encode_shared(const Text &text, const EncodeOptions &options, size_t threads, Sink &ids, const Poll &poll) const {
     bool is_valid;
-    std::vector<std::vector<unsigned char>> rewritten;
     std::vector<Fragment> fragments = fragments_of(text, options.parse_special, threads, is_valid, poll);
     if (options.continues) continue_with(fragments);
-    const std::vector<Part> parts = parts_of(text, fragments, is_valid, rewritten, poll);
+    const std::vector<Part> parts = parts_of(text, fragments, is_valid, poll);
     const std::vector<std::pair<size_t, size_t>> spans = spans_of(parts, poll);
-    const auto encode_these = [&](const Part *first, size_t count, TextModel::Scratch &scratch, Sink &here, const Poll &poll_here) {
-        // What is rewritten lies elsewhere in memory, and not in the order of the text.
-        if (rewritten.empty()) return model_->encode_parts(first, count, scratch, here, poll_here);
-        for (size_t i = 0; i < count; ++i) model_->encode_part(first[i], scratch, here, poll_here);
-    };
     ids.reserve(text.size / BYTES_A_TOKEN + 2, spans.size() > 1);
     add(before_, options, 0, ids);
     if (spans.size() == 1) {
         TextModel::Lease scratch(*model_);
-        encode_these(parts.data(), parts.size(), *scratch, ids, poll);
+        encode_parts(text, parts.data(), parts.size(), *scratch, ids, poll);
     } else {
         SharedWork<OrderedIds> ordered(ids, spans.size());
         std::atomic<size_t> total{0};
@@ -273,7 +272,8 @@ void Encoder::encode_shared(const Text &text, const EncodeOptions &options, size
             for (size_t turn; turns.take(turn);) {
                 Ids made = ordered->spare();
                 Sink here = ids.only_counts() ? Sink() : Sink(made);
-                encode_these(&parts[spans[turn].first], spans[turn].second - spans[turn].first, *scratch, here, poll_here);
+                const auto [first, end] = spans[turn];
+                encode_parts(text, &parts[first], end - first, *scratch, here, poll_here);
                 if (ids.only_counts()) {
                     total += here.count();
                 } else {

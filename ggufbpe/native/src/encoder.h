@@ -94,10 +94,12 @@ private:
     std::vector<Fragment> fragments_of(const Text &text, bool parse_special, size_t threads, bool &is_valid,
                                        const Poll &poll) const;
     std::vector<Part> parts_of(const Text &text, const std::vector<Fragment> &fragments, bool is_valid,
-                               std::vector<std::vector<unsigned char>> &rewritten, const Poll &poll) const;
+                               const Poll &poll) const;
     void encode_fragments(const Text &text, const std::vector<Fragment> &fragments, TextModel::Scratch &scratch, Sink &ids,
                           const Poll &poll) const;
-    void encode_rewritten(const Text &text, const Fragment &fragment, TextModel::Scratch &scratch, Sink &ids,
+    void encode_parts(const Text &text, const Part *parts, size_t count, TextModel::Scratch &scratch, Sink &ids,
+                      const Poll &poll) const;
+    void encode_rewritten(const Text &text, const Part &part, TextModel::Scratch &scratch, Sink &ids,
                           const Poll &poll) const;
     void continue_with(std::vector<Fragment> &fragments) const;
     static void add(const std::vector<int32_t> &tokens, const EncodeOptions &options, size_t at, Sink &ids);

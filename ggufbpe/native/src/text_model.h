@@ -17,6 +17,7 @@
 #include "scratch_pool.h"
 #include "sink.h"
 #include "special.h"
+#include "utf8.h"
 
 namespace ggufbpe {
 
@@ -32,6 +33,14 @@ struct Part {
     std::shared_ptr<ExactSumCheck> sum_check = nullptr;  // what the parts of a divided text take for granted, if they do
     bool is_utf8 = false;  // known to be, since the text is: special tokens are UTF-8, so none divides a character
 };
+
+// The first place that `cut(from)` finds in a part and that stays one if bytes are rewritten that are not UTF-8.
+template <typename Cut>
+size_t cut_between_utf8(const Part &part, size_t from, Cut cut) {
+    size_t at = cut(from);
+    while (!part.is_utf8 && at < part.size && !is_between_utf8(part.data, part.size, at)) at = cut(at + 1);
+    return at;
+}
 
 // Thrown while a part is encoded if what it takes for granted is not so: ids of parts are wrong, the text must be encoded whole.
 struct NotDivisible {};
@@ -112,7 +121,8 @@ public:
     virtual int32_t continued(int32_t token) const { return token; }
 
     // Cuts a part into parts of about `size` bytes that together have the same ids, in whatever order they are encoded, unless
-    // that throws NotDivisible; may return it whole, which never does. Each may be encoded once.
+    // that throws NotDivisible; may return it whole, which never does. Each may be encoded once. Bytes that are not UTF-8 may
+    // be rewritten before or afterwards, unless the model reads bytes.
     virtual void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const = 0;
 
     // Of a model that gives `Sink::word_starts`: adds the spans of a word's ids.

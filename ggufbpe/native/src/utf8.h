@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -57,6 +58,13 @@ inline bool is_utf8(const unsigned char *p, size_t size, const Poll &poll) {
         poll();
     }
     return is_utf8(p, size);
+}
+
+// Whether two characters of UTF-8 meet at a place within a text, so that they are the same whatever bytes are around them.
+inline bool is_between_utf8(const unsigned char *text, size_t size, size_t at) {
+    size_t before = at - 1;
+    while (before > 0 && at - before < 4 && (text[before] & 0xC0) == 0x80) --before;
+    return is_utf8(text + before, at - before) && is_utf8(text + at, std::min(size - at, length_by_lead(text[at])));
 }
 
 // The code point at `p` and, in `length`, how many bytes it takes. A byte that cannot be decoded is U+FFFD of length 1.

@@ -62,18 +62,16 @@ void BPEModel::cut_fragments(const unsigned char *text, std::vector<Fragment> &f
 void BPEModel::divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const {
     const bool is_sequence = part.token == KMers::SEQUENCE;
     const bool is_divisible = !is_sequence || !escape_spaces_;  // k-mers are counted from the escaped text's beginning
+    const auto cut = [&](size_t from) {
+        return spaced_words_ ? spaced_words_->cut(part.data, part.size, from, poll)
+                             : splitter(poll).cut(part.data, part.size, from, poll);
+    };
     for (size_t start = 0; start < part.size;) {
         size_t end = part.size;
         if (is_divisible && part.size - start > size + size / 2) {
-            if (is_sequence) {
-                end = start + size / KMers::LENGTH * KMers::LENGTH;
-            } else if (spaced_words_) {
-                end = spaced_words_->cut(part.data, part.size, start + size, poll);
-            } else {
-                end = splitter(poll).cut(part.data, part.size, start + size, poll);
-            }
+            end = is_sequence ? start + size / KMers::LENGTH * KMers::LENGTH : cut_between_utf8(part, start + size, cut);
         }
-        parts.push_back({part.token, part.data + start, end - start});
+        parts.push_back({part.token, part.data + start, end - start, nullptr, part.is_utf8});
         start = end;
     }
 }

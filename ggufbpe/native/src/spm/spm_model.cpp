@@ -18,6 +18,7 @@ namespace {
 constexpr int32_t FRAGMENT = -3;  // a plain fragment, from its beginning; any bytes
 constexpr int32_t CONTINUED = -4;  // a plain fragment that continues where another text ended; any bytes
 constexpr size_t HEAD = 1 << 12;  // bytes of a fragment that are copied after a space
+constexpr size_t BYTES = 1 << 16;  // bytes that are not all characters, copied at a time
 constexpr char SPACE[] = " ", WRITTEN_SPACE[] = "\xE2\x96\x81";
 
 // 0 for the best score; equal ones share a rank.
@@ -101,10 +102,18 @@ void SpmModel::cut_fragments(const unsigned char *, std::vector<Fragment> &fragm
 }
 
 void SpmModel::divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const {
-    const bool is_divided = part.size > size + size / 2 && (part.is_utf8 || is_utf8(part.data, part.size, poll));
-    const size_t first = is_divided ? tables(poll).splitter->cut(part.data, part.size, size, poll) : part.size;
-    parts.push_back({part.token, part.data, first, nullptr, part.is_utf8});
-    BPEModel::divide({PLAIN, part.data + first, part.size - first}, size, parts, poll);
+    if (part.size <= size + size / 2) {
+        parts.push_back(part);
+    } else if (part.is_utf8 || is_utf8(part.data, part.size, poll)) {
+        const size_t first = tables(poll).splitter->cut(part.data, part.size, size, poll);
+        parts.push_back({part.token, part.data, first, nullptr, true});
+        BPEModel::divide({PLAIN, part.data + first, part.size - first, nullptr, true}, size, parts, poll);
+    } else {
+        for (size_t start = 0, end; start < part.size; start = end) {
+            end = part.size - start > size + size / 2 ? cut(part.data, part.size, start + size, poll) : part.size;
+            parts.push_back({start ? CONTINUED : part.token, part.data + start, end - start});
+        }
+    }
 }
 
 void SpmModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const {
@@ -114,6 +123,11 @@ void SpmModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, 
         BPEModel::encode(part, scratch, ids, poll);
     } else if (part.is_utf8 || is_utf8(part.data, part.size, poll)) {
         encode_utf8(part.data, part.size, has_prefix, own, ids, poll);
+    } else if (part.size > BYTES + BYTES / 2) {  // only parts with bytes that are no characters are copied
+        std::vector<Part> parts;
+        divide(part, BYTES, parts, poll);
+        if (parts.size() == 1) return encode_bytes(part.data, part.size, has_prefix, own, ids, poll);
+        for (const Part &each : parts) encode(each, scratch, ids, poll);
     } else {
         encode_bytes(part.data, part.size, has_prefix, own, ids, poll);
     }

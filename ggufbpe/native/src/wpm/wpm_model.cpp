@@ -78,10 +78,11 @@ size_t WPMModel::cut(const unsigned char *text, size_t size, size_t from, const 
 }
 
 void WPMModel::divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const {
+    const auto place = [&](size_t from) { return cut(part.data, part.size, from, poll); };
     for (size_t start = 0; start < part.size;) {
         const bool is_long = part.size - start > size + size / 2;
-        const size_t end = is_long ? cut(part.data, part.size, start + size, poll) : part.size;
-        parts.push_back({part.token, part.data + start, end - start});
+        const size_t end = is_long ? cut_between_utf8(part, start + size, place) : part.size;
+        parts.push_back({part.token, part.data + start, end - start, nullptr, part.is_utf8});
         start = end;
     }
 }
