@@ -18,10 +18,10 @@ Kind = Literal["template", "message", "tool", "argument", "generation_prompt", "
 class Origin:
     """What a part of a prompt comes from.
 
-    `kind` is "template", "generation_prompt", "message", "tool", "argument", "added" for tokens that the tokenizer adds, or
-    "unknown" for what could not be determined. `index` is the number of the message in the given chat, or of the tool, from
-    0; otherwise None. `field` names the field of a message as the request has it ("content", "content[1].text",
-    "tool_calls[0].function.arguments"), the function of a tool, or the argument; otherwise "".
+    `kind` is "template", "generation_prompt", "message", "tool", "argument", "added" for tokens that the tokenizer
+    adds, or "unknown" for what could not be determined. `index` is the number of the message in the given chat, or of
+    the tool, from 0; otherwise None. `field` names the field of a message as the request has it ("content",
+    "content[1].text", "tool_calls[0].function.arguments"), the function of a tool, or the argument; otherwise "".
     """
 
     kind: Kind
@@ -62,8 +62,9 @@ class PromptPart(NamedTuple):
 class PromptInParts(NamedTuple):
     """The UTF-8 of a request's `prompt`, and the consecutive `parts` that make it up.
 
-    `request` is the request as it was read, and `numbers` are the numbers of its messages in the given chat; None for 0, 1
-    and so on. `blocks` are the bytes (start, end) that `{% generation %}` blocks of the template wrote; None if unknown.
+    `request` is the request as it was read, and `numbers` are the numbers of its messages in the given chat; None for
+    0, 1 and so on. `blocks` are the bytes (start, end) that `{% generation %}` blocks of the template wrote; None if
+    unknown.
     """
 
     prompt: bytes

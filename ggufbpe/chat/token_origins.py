@@ -26,8 +26,8 @@ _OF_A_REQUEST = ("message", "tool", "argument")
 class Share(NamedTuple):
     """The number of `tokens` in a prompt from one `origin`, such as a message, a tool, all arguments or the template.
 
-    Of a message, `role` is the role, and `fields` counts the tokens by field: "content", "tool_calls". Otherwise, `role`
-    is "".
+    Of a message, `role` is the role, and `fields` counts the tokens by field: "content", "tool_calls". Otherwise,
+    `role` is "".
     """
 
     origin: Origin
@@ -44,9 +44,9 @@ class Share(NamedTuple):
 class Injected(NamedTuple):
     """A special token that came out of text of the request.
 
-    `token` is its place among the ids of the prompt, from 0, and `id` the id itself. It covers the bytes from `start` to
-    `end` of the prompt, which are `text`. `origin` is where that text is from, and `role` the role of the message; "" if it
-    is not from a message.
+    `token` is its place among the ids of the prompt, from 0, and `id` the id itself. It covers the bytes from `start`
+    to `end` of the prompt, which are `text`. `origin` is where that text is from, and `role` the role of the message;
+    "" if it is not from a message.
     """
 
     token: int
@@ -72,9 +72,9 @@ class Injected(NamedTuple):
 class ChatTokens:
     """The ids of a prompt, each with its text and origin.
 
-    `rendered` is the prompt, in parts. `spans` are the bytes (start, end) of the prompt that each of the `ids` covers, and
-    `origins` the parts of the request that each is from. `injected` are the special tokens that came out of text of the
-    request.
+    `rendered` is the prompt, in parts. `spans` are the bytes (start, end) of the prompt that each of the `ids` covers,
+    and `origins` the parts of the request that each is from. `injected` are the special tokens that came out of text of
+    the request.
     """
 
     rendered: PromptInParts

@@ -33,9 +33,9 @@ class Change:
     >>> (bos | Change(types={5: "CONTROL", 6: "CONTROL"})).arguments
     ['--set', 'tokenizer.ggml.add_bos_token=false', '--set-token-type', '5..6=CONTROL']
 
-    `keys` maps each key to its new value, as `--set` reads it, or to None if the key is removed. `types` maps ids of tokens
-    to the names of their new types, `texts` old texts of tokens (without "=") to new ones, and `templates` names of chat
-    templates ("" is the default one) to what `--chat-template` takes.
+    `keys` maps each key to its new value, as `--set` reads it, or to None if the key is removed. `types` maps ids of
+    tokens to the names of their new types, `texts` old texts of tokens (without "=") to new ones, and `templates` names
+    of chat templates ("" is the default one) to what `--chat-template` takes.
     """
 
     keys: Mapping[str, str | None] = field(default_factory=dict)

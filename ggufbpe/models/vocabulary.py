@@ -27,8 +27,8 @@ SPECIAL_TYPES = CONTROL | USER_DEFINED | UNKNOWN  # those of `Vocabulary.special
 class Correction(NamedTuple):
     """Something in a file that llama.cpp changes by itself while loading it, so that there is nothing to mend.
 
-    `id` names the kind of correction for programs, and `what` describes it for people. `token` is the id of the token that
-    is changed; None if the correction is not about a token.
+    `id` names the kind of correction for programs, and `what` describes it for people. `token` is the id of the token
+    that is changed; None if the correction is not about a token.
     """
 
     id: str

@@ -22,10 +22,10 @@ BoundaryName = Literal["paragraph", "sentence", "line", "word", "token", "markdo
 class BoundaryLevel(NamedTuple):
     """One level of boundaries, by `name`. `pattern` matches the separator, or has it as its first group that matches.
 
-    It is a compiled pattern of bytes, which are those of UTF-8; a boundary within a character does not count,
-    nor one before a byte that could continue a character.
-    `hint` is in the text wherever the pattern matches. `in_fences` says whether boundaries count within a fenced block
-    of Markdown, if the levels have one that ends at such blocks. `is_dense` is ignored; kept for compatibility.
+    It is a compiled pattern of bytes, which are those of UTF-8; a boundary within a character does not count, nor one
+    before a byte that could continue a character. `hint` is in the text wherever the pattern matches. `in_fences` says
+    whether boundaries count within a fenced block of Markdown, if the levels have one that ends at such blocks.
+    `is_dense` is ignored; kept for compatibility.
     """
 
     name: str

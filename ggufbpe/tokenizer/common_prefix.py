@@ -20,8 +20,8 @@ _MOST_COMPARED = 64  # tokens on both sides; differences that go on for longer a
 class CommonPrefix(NamedTuple):
     """How far given ids are the beginning of a text's ids.
 
-    `ids` is the number of ids that agree, `position` the byte of the text at which these end, and `cause` what is different
-    after them, in words; "" if nothing is.
+    `ids` is the number of ids that agree, `position` the byte of the text at which these end, and `cause` what is
+    different after them, in words; "" if nothing is.
     """
 
     ids: int

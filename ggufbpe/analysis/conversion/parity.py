@@ -59,9 +59,10 @@ class Agreement(NamedTuple):
     """How far the ids of a converted vocabulary agree with those of the library that reads the other format.
 
     `library` is the library's name and version. `texts` counts the texts compared, `differing` those with other ids.
-    `tokens` counts our tokens in all texts, `differing_tokens` those between the first and last difference of each text.
-    `characters` counts the characters compared, each in several contexts; `differing_characters` are the code points with
-    other ids, ascending, and comparing ends after about 200 of them. `examples` are up to three texts that differ.
+    `tokens` counts our tokens in all texts, `differing_tokens` those between the first and last difference of each
+    text. `characters` counts the characters compared, each in several contexts; `differing_characters` are the code
+    points with other ids, ascending, and comparing ends after about 200 of them. `examples` are up to three texts that
+    differ.
     """
 
     library: str

@@ -12,7 +12,7 @@ from .cause import Cause
 
 
 class Explanation(NamedTuple):
-    """`causes` that together give the ids, or a part of them: `explains` is the share that agrees, up to 1.
+    """Causes that together give the ids, or a part of them: with all `causes`, the share `explains` agrees, up to 1.
 
     `proposal` is the change of the model file that the causes call for, as it was tried; None if there is none, or if
     another explanation has the command.

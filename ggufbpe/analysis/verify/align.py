@@ -22,7 +22,7 @@ _SURE = 3  # tokens in a row that must match
 
 
 class Placed(NamedTuple):
-    """A token's `id`, its bytes (`piece`), and its place, `text[start:end]`; empty for one that covers no text, such as BOS."""
+    """A token's `id`, its bytes (`piece`) and its place, `text[start:end]`; empty if it covers no text, like BOS."""
 
     id: int
     piece: bytes

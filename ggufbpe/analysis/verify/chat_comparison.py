@@ -76,9 +76,9 @@ class ChatExample(NamedTuple):
 class ChatDifference:
     """Chats that differ in the same way, for the same causes as far as is known.
 
-    `kind` is "prompt", "number of tokens", "refused" (by the other side alone) or "refused by ggufbpe". `chats` counts the
-    chats, `first` is the first of them, and `smallest` is the chat that it was shrunk to; None if it was not shrunk. With
-    the `causes`, the share `explains` of the prompt agrees, 0 to 1.
+    `kind` is "prompt", "number of tokens", "refused" (by the other side alone) or "refused by ggufbpe". `chats` counts
+    the chats, `first` is the first of them, and `smallest` is the chat that it was shrunk to; None if it was not
+    shrunk. With the `causes`, the share `explains` of the prompt agrees, 0 to 1.
     """
 
     kind: str
@@ -108,11 +108,11 @@ class ChatDifference:
 class ChatResult:
     """The result of comparing chats; the ids of their prompts are compared as texts.
 
-    `chats` counts all chats, and `prompts` the prompts that the other side made. `different` counts the chats that differ,
-    `refused` those that both sides refuse, `reasons` those of them for which the reasons differ, and `failed` those to which
-    the other side gave no answer that can be compared. `differences` are the chats that differ, by kind and cause, the most
-    frequent first; `other_reasons` are up to 20 chats refused for different reasons; `failures` are the kinds of failure,
-    each with the source of its first chat.
+    `chats` counts all chats, and `prompts` the prompts that the other side made. `different` counts the chats that
+    differ, `refused` those that both sides refuse, `reasons` those of them for which the reasons differ, and `failed`
+    those to which the other side gave no answer that can be compared. `differences` are the chats that differ, by kind
+    and cause, the most frequent first; `other_reasons` are up to 20 chats refused for different reasons; `failures` are
+    the kinds of failure, each with the source of its first chat.
     """
 
     chats: int = 0

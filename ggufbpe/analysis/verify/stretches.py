@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class Stretch(NamedTuple):
-    """`text[start:end]`, in bytes, with the tokens of each tokenizer: as short as it can be while all split the text there.
+    """`text[start:end]`, in bytes, with the tokens of each tokenizer; as short as possible: all split the text there.
 
-    `is_same` if all split it into the same pieces; neighbouring stretches with the same pieces are one. `tokens` has a row
-    of tokens for each tokenizer, in the order of the models.
+    `is_same` if all split it into the same pieces; neighbouring stretches with the same pieces are one. `tokens` has a
+    row of tokens for each tokenizer, in the order of the models.
     """
 
     start: int

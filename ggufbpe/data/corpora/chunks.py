@@ -25,7 +25,7 @@ BEFORE_IS_READ = "; what comes before is read"  # if bad records are left out
 
 
 class CorpusPlace(NamedTuple):
-    """Where to start reading: `offset` bytes (in a table, rows) into input number `input`, after `record` records of it."""
+    """Where to start reading: `offset` bytes (rows, in a table) into input number `input`, after `record` records."""
 
     input: int = 0
     offset: int = 0

@@ -31,8 +31,8 @@ class Checked(NamedTuple):
     """The result of `check_corpus`.
 
     `shards` is the number of shards, and `problems` are what is wrong with them, each with the file that it is about.
-    `sampled` counts the documents that were encoded again, and `not_sampled` says why not all of the sample was; "" if all
-    of it was, or if no model was given.
+    `sampled` counts the documents that were encoded again, and `not_sampled` says why not all of the sample was; "" if
+    all of it was, or if no model was given.
     """
 
     shards: int

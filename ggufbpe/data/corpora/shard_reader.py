@@ -27,8 +27,9 @@ _KEPT = 64  # indexes of shards
 class EncodedCorpus:
     """A folder of shards: what `encode_corpus` gives, and `EncodedCorpus.open` of a folder that it wrote.
 
-    `manifest` is the content of manifest.json, and `shards` is the part of it that describes the shards. `skipped` counts
-    the files that this run left out of directories, by kind. `folder`, `form` and `layout` say how to read the files.
+    `manifest` is the content of manifest.json, and `shards` is the part of it that describes the shards. `skipped`
+    counts the files that this run left out of directories, by kind. `folder`, `form` and `layout` say how to read the
+    files.
     """
 
     def __init__(
@@ -143,8 +144,8 @@ class MaskedRun(NamedTuple):
 class DecodedRow(NamedTuple):
     """Row `number` of shards, from 0, with its `ids` and the bytes of its `text`, as `decode_corpus` yields it.
 
-    If a mask was asked for, `mask` has 1 for each id that the assistant wrote, else 0, and `runs` divides the row by it;
-    otherwise, `mask` is None and `runs` is empty.
+    If a mask was asked for, `mask` has 1 for each id that the assistant wrote, else 0, and `runs` divides the row by
+    it; otherwise, `mask` is None and `runs` is empty.
     """
 
     number: int
