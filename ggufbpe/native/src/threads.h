@@ -2,7 +2,8 @@
 //
 //     parts -> [on_threads] -> a part on each thread -> [OrderedIds] -> ids
 //
-// No pool: a thread starts in less time than 20 KB of text take, and a process that forks has none to lose.
+// No pool: a thread starts in less time than 20 KB of text take, and a process that forks has none to lose. Threads start
+// each other, so that the last of 64 is the sixth in its row, not the 63rd of the caller's.
 
 #pragma once
 
@@ -12,6 +13,7 @@
 #include <cstddef>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -62,9 +64,10 @@ void on_threads(size_t count, size_t threads, const Poll &poll, Run run) {
         WorkCounter turns;
         std::mutex error_mutex;
         std::exception_ptr error;
-        std::vector<std::thread> others;
+        std::vector<std::thread> threads;  // the first is the caller's place, and stays empty
     };
     SharedWork<State> state(count);
+    state->threads.resize(std::min(threads, count));
     const uint64_t forks = fork_count();
     const auto run_here = [&](const Poll &poll_here, bool is_caller) {
         try {
@@ -83,15 +86,25 @@ void on_threads(size_t count, size_t threads, const Poll &poll, Run run) {
         poll();
         if (fork_count() != forks) throw Forked();
     };
-    try {
-        for (size_t i = 1; i < std::min(threads, count); ++i) {
-            state->others.emplace_back([&] { run_here(look_at_stop, false); });
+    // Of the threads from `place`, which is the calling one, up to `end`, the middle one starts the second half.
+    const std::function<void(size_t, size_t)> start_others = [&](size_t place, size_t end) {
+        try {
+            for (size_t middle; end - place > 1; end = middle) {
+                middle = place + (end - place) / 2;
+                state->threads[middle] = std::thread([&, middle, end] {
+                    start_others(middle, end);
+                    run_here(look_at_stop, false);
+                });
+            }
+        } catch (const std::exception &) {
+            // Fewer threads than asked for do the same.
         }
-    } catch (const std::exception &) {
-        // Fewer threads than asked for do the same. Those that run are joined below in any case.
-    }
+    };
+    start_others(0, state->threads.size());
     run_here(look_at_forks, true);
-    for (std::thread &other : state->others) other.join();
+    for (std::thread &thread : state->threads) {  // one that starts others stands before them
+        if (thread.joinable()) thread.join();
+    }
     if (state->error) std::rethrow_exception(state->error);
 }
 
