@@ -336,6 +336,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         fail("encode_batch", v, made.entry->name, texts[i], expected[i], found);
     }
     encoder->model().clear_cache();
+    for (size_t i = 0; i < texts.size(); ++i) {
+        Ids ids;
+        encoder->encode(views[i], options, 2 + choices.below(2), ids, poll);
+        if (!equal(ids, expected[i])) fail("encode on several threads", v, made.entry->name, texts[i], expected[i], ids);
+    }
     if (size % 4 == 0 && !texts[0].empty()) check_work(v, *encoder, options, texts[0], made.entry->name);
     Ids plain;
     encoder->encode_plain(views[0], plain, poll);

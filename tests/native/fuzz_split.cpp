@@ -107,23 +107,30 @@ std::string random_text(Choices &choices, size_t most) {
     return text;
 }
 
+// Where the words of a block of so many bytes end, which was split before.
+std::vector<size_t> ends_of_block(const Splitter &splitter, Splitter::Scratch &scratch, size_t size) {
+    std::vector<size_t> ends;
+    size_t done = 0;
+    while (splitter.words(scratch)) {
+        CHECK(scratch.word_count > 0 && scratch.starts[0] == done);
+        for (size_t i = 0; i < scratch.word_count; ++i) {
+            CHECK(scratch.starts[i] < scratch.starts[i + 1]);
+            ends.push_back(scratch.starts[i + 1]);
+        }
+        done = scratch.starts[scratch.word_count];
+    }
+    CHECK(done == size);
+    return ends;
+}
+
 std::vector<size_t> word_ends(const Splitter &splitter, const unsigned char *text, size_t size) {
     std::vector<size_t> ends;
     Splitter::Scratch scratch;
     for (size_t start = 0; start < size;) {
-        const size_t end = splitter.block(text, size, start, scratch);
-        CHECK(end > start && end <= size);
-        size_t done = 0;
-        while (splitter.words(scratch)) {
-            CHECK(scratch.word_count > 0 && scratch.starts[0] == done);
-            for (size_t i = 0; i < scratch.word_count; ++i) {
-                CHECK(scratch.starts[i] < scratch.starts[i + 1]);
-                ends.push_back(start + scratch.starts[i + 1]);
-            }
-            done = scratch.starts[scratch.word_count];
-        }
-        CHECK(done == end - start);
-        start = end;
+        const size_t block_end = splitter.block(text, size, start, scratch);
+        CHECK(block_end > start && block_end <= size);
+        for (const size_t end : ends_of_block(splitter, scratch, block_end - start)) ends.push_back(start + end);
+        start = block_end;
     }
     return ends;
 }
@@ -167,6 +174,26 @@ std::vector<size_t> expected_ends(const model::Split &split, bool escape_spaces,
     std::abort();
 }
 
+// Pieces that are split together have the words that each of them has alone.
+void compare_pieces(const Entry &entry, const Splitter &splitter, const std::string &text, Choices &choices) {
+    std::vector<uint32_t> edges;
+    std::vector<size_t> expected;
+    size_t start = 0;
+    for (const model::Character &c : model::decoded(text)) {
+        const size_t end = c.start + c.size;
+        if (end < text.size() && !choices.one_in(6)) continue;
+        const Exact piece(text.substr(start, end - start), choices.below(32));
+        for (const size_t word_end : word_ends(splitter, piece.data(), piece.size())) expected.push_back(start + word_end);
+        for (const size_t edge : {start, end}) edges.push_back(static_cast<uint32_t>(edge));
+        start = end;
+    }
+    const Exact exact(text, choices.below(32));
+    Splitter::Scratch scratch;
+    splitter.block_of_pieces(exact.data(), exact.size(), edges, scratch);
+    const std::vector<size_t> found = ends_of_block(splitter, scratch, exact.size());
+    if (found != expected) fail(entry, text, 0, expected, found);
+}
+
 void compare(const Entry &entry, const Splitter &splitter, const model::Split &split, const std::string &text, Choices &choices) {
     std::vector<size_t> expected;
     try {
@@ -177,6 +204,7 @@ void compare(const Entry &entry, const Splitter &splitter, const model::Split &s
     const Exact exact(text, choices.below(32));
     const std::vector<size_t> found = word_ends(splitter, exact.data(), exact.size());
     if (found != expected) fail(entry, text, 0, expected, found);
+    if (choices.one_in(2)) compare_pieces(entry, splitter, text, choices);
     // A text that is cut where it may be has the same words.
     const size_t place = choices.below(text.size() + 1);
     const size_t cut = splitter.cut(exact.data(), exact.size(), place);

@@ -15,14 +15,13 @@ namespace ggufbpe {
 
 namespace {
 
-constexpr size_t PART = 1 << 17;             // bytes of a long text that one thread takes at a time: its ids stay in cache
-constexpr size_t WORTH_SHARING = 2 * PART;   // bytes; a shorter text is for one thread
-constexpr size_t SEARCHED = 1 << 20;         // bytes that one thread takes at a time to look for special tokens
-constexpr size_t TEXTS = 1 << 15;            // bytes of short texts that one thread takes at a time
-constexpr size_t LONG_TEXT = 1 << 20;        // bytes; for a longer one, room is reserved at once
-constexpr size_t BYTES_A_TOKEN = 3;          // room reserved at first: one token per so many
-constexpr size_t MOST_PARTS = 1024;          // that a model takes at a time
-constexpr size_t STEPS_A_FRAGMENT = 64;      // the cost of a short one, in bytes looked at
+constexpr size_t WORTH_SHARING = 2 * PART_BYTES;  // bytes; a shorter text is for one thread
+constexpr size_t SEARCHED = 8 * PART_BYTES;       // bytes that one thread takes at a time to look for special tokens
+constexpr size_t TEXTS = 1 << 15;                 // bytes of short texts that one thread takes at a time
+constexpr size_t LONG_TEXT = 1 << 20;             // bytes; for a longer one, room is reserved at once
+constexpr size_t BYTES_A_TOKEN = 3;               // room reserved at first: one token per so many
+constexpr size_t MOST_PARTS = 1024;               // that a model takes at a time
+constexpr size_t STEPS_A_FRAGMENT = 64;           // the cost of a short one, in bytes looked at
 
 }  // namespace
 
@@ -83,7 +82,7 @@ std::vector<std::pair<size_t, size_t>> Encoder::special_token_spans(const unsign
     if (special_.empty()) return spans;
     const Partition &tokens = partition(parse_special, poll);
     std::vector<Partition::Match> matches;
-    tokens.find_all(text, size, matches, poll);
+    tokens.find(text, size, 0, size, Partition::Places::all, matches, poll);
     for (const Partition::Match &match : matches) spans.emplace_back(match.at, match.at + tokens.length(match.rank));
     return spans;
 }
@@ -120,14 +119,14 @@ void Encoder::encode_fragments(const Text &text, const std::vector<Fragment> &fr
     for (size_t next = 0; next < fragments.size();) {
         size_t bytes = 0;
         scratch.parts.clear();
-        for (; next < fragments.size() && scratch.parts.size() < MOST_PARTS && bytes < PART; ++next) {
+        for (; next < fragments.size() && scratch.parts.size() < MOST_PARTS && bytes < PART_BYTES; ++next) {
             const Fragment &fragment = fragments[next];
             const size_t size = fragment.end - fragment.start;
             const Part part{fragment.token, text.data + fragment.start, size, nullptr, is_valid && !model_->reads_bytes()};
-            if (is_valid || part.token != PLAIN) {
+            if (is_valid || part.token != PLAIN || size <= PART_BYTES) {
                 scratch.parts.push_back(part);
             } else {  // so that only parts with bytes that are not UTF-8 are rewritten
-                model_->divide(part, PART, scratch.parts, poll);
+                model_->divide(part, PART_BYTES, scratch.parts, poll);
             }
             bytes += size;
         }
@@ -190,7 +189,7 @@ std::vector<std::pair<size_t, size_t>> spans_of(const std::vector<Part> &parts, 
     for (size_t i = 0; i < parts.size(); ++i) {
         pace.count(4);
         bytes += parts[i].size + 16;
-        if (bytes >= PART || i + 1 == parts.size()) {
+        if (bytes >= PART_BYTES || i + 1 == parts.size()) {
             spans.emplace_back(first, i + 1);
             first = i + 1;
             bytes = 0;
@@ -211,7 +210,7 @@ std::vector<Fragment> Encoder::fragments_of(const Text &text, bool parse_special
     on_threads(found->size(), threads, poll, [&](WorkCounter &turns, const Poll &poll_here, bool) {
         for (size_t turn; turns.take(turn);) {
             const size_t start = turn * SEARCHED, end = std::min(start + SEARCHED, text.size);
-            if (special) special->find(text.data, text.size, start, end, (*found)[turn], poll_here);
+            if (special) special->find(text.data, text.size, start, end, Partition::Places::needed, (*found)[turn], poll_here);
             if (is_checked && all_valid.load(std::memory_order_relaxed)) {
                 const size_t first = character_at(text, start), last = character_at(text, end);
                 if (!is_utf8(text.data + first, last - first, poll_here)) all_valid.store(false, std::memory_order_relaxed);
@@ -243,10 +242,10 @@ std::vector<Part> Encoder::parts_of(const Text &text, const std::vector<Fragment
     for (const Fragment &fragment : fragments) {
         pace.count(STEPS_A_FRAGMENT);
         const Part part{fragment.token, text.data + fragment.start, fragment.end - fragment.start, nullptr, is_valid};
-        if (part.token >= 0) {
+        if (part.token >= 0 || part.size <= PART_BYTES) {
             parts.push_back(part);
         } else {
-            model_->divide(part, PART, parts, poll);
+            model_->divide(part, PART_BYTES, parts, poll);
         }
     }
     return parts;

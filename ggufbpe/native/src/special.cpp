@@ -331,21 +331,12 @@ uint32_t Partition::child_of(const Node &node, unsigned char byte) const {
 
 void Partition::split(const unsigned char *text, size_t size, std::vector<Fragment> &fragments, const Poll &poll) const {
     std::vector<Match> matches;
-    find(text, size, 0, size, matches, poll);
+    find(text, size, 0, size, Places::needed, matches, poll);
     cut(text, size, matches, fragments, poll);
 }
 
-void Partition::find(const unsigned char *text, size_t size, size_t from, size_t to, std::vector<Match> &matches,
-                     const Poll &poll) const {
-    find(text, size, from, to, false, matches, poll);
-}
-
-void Partition::find_all(const unsigned char *text, size_t size, std::vector<Match> &matches, const Poll &poll) const {
-    find(text, size, 0, size, true, matches, poll);
-}
-
-void Partition::find(const unsigned char *text, size_t size, size_t from, size_t to, bool all, std::vector<Match> &matches,
-                     const Poll &poll) const {
+void Partition::find(const unsigned char *text, size_t size, size_t from, size_t to, Places places,
+                     std::vector<Match> &matches, const Poll &poll) const {
     if (tokens_.empty()) return;
     Pace pace(poll);
     // Up to where a token may reach that begins before a place.
@@ -360,7 +351,7 @@ void Partition::find(const unsigned char *text, size_t size, size_t from, size_t
         matches.push_back({at, rank});
         const Token &token = tokens_[rank];
         const size_t end = at + token.text.size();
-        if (!all && at >= reached && holds_what_begins_in_it(token, text + end, text + size)) at = end - 1;
+        if (places == Places::needed && at >= reached && holds_what_begins_in_it(token, text + end, text + size)) at = end - 1;
         reached = std::max(reached, end);
     }
 }

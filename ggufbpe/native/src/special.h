@@ -49,16 +49,16 @@ public:
         uint32_t rank;
     };
 
+    // `all` places with a token, or without some that are certain to lie in a token.
+    enum class Places { all, needed };
+
     // Appends the fragments of a text, in order, none empty. White space stripped by a token is in none.
     void split(const unsigned char *text, size_t size, std::vector<Fragment> &fragments, const Poll &poll) const;
 
-    // The same in two steps, so that threads can share the search: appends the places from `from` up to `to`, in order, without
-    // some that are certain to lie in a token;
-    void find(const unsigned char *text, size_t size, size_t from, size_t to, std::vector<Match> &matches,
+    // The same in two steps, so that threads can share the search: appends the places from `from` up to `to`, in order;
+    void find(const unsigned char *text, size_t size, size_t from, size_t to, Places places, std::vector<Match> &matches,
               const Poll &poll) const;
-    // all of them, for other uses;
-    void find_all(const unsigned char *text, size_t size, std::vector<Match> &matches, const Poll &poll) const;
-    // and then, from all places of a text, which are consumed, its fragments.
+    // and then, from all that are needed, which are consumed, the fragments of the text.
     void cut(const unsigned char *text, size_t size, std::vector<Match> &matches, std::vector<Fragment> &fragments,
              const Poll &poll) const;
 
@@ -92,8 +92,6 @@ private:
     void learn_beginnings();
     void learn_runs();
     bool holds_what_begins_in_it(const Token &token, const unsigned char *end, const unsigned char *text_end) const;
-    void find(const unsigned char *text, size_t size, size_t from, size_t to, bool all, std::vector<Match> &matches,
-              const Poll &poll) const;
     size_t next_candidate(const unsigned char *text, size_t size, size_t from, size_t to) const;
     uint32_t longest_at(const unsigned char *here, const unsigned char *end, Pace &pace) const;
     uint32_t child_of(const Node &node, unsigned char byte) const;

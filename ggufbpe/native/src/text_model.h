@@ -23,7 +23,12 @@ namespace ggufbpe {
 
 class ExactSumCheck;
 
-constexpr int32_t PLAIN = -1;  // a part's token: text
+#if !defined(GGUFBPE_PART)
+#define GGUFBPE_PART (1 << 17)  // tests take a short one
+#endif
+
+constexpr int32_t PLAIN = -1;                // a part's token: text
+constexpr size_t PART_BYTES = GGUFBPE_PART;  // of a long text that one thread takes at a time: its ids stay in cache
 
 // A part of a text that is encoded on its own. `token` is an id, or the kind of text, as in a Fragment.
 struct Part {

@@ -89,10 +89,9 @@ void BPEModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, 
 
 // Short parts between special tokens are split together: the beginning and the end of a block take most of its time.
 void BPEModel::encode_parts(const Part *parts, size_t count, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const {
-    const bool may_join = !k_mers_ && !spaced_words_;
     for (size_t first = 0, next; first < count; first = next) {
         size_t plain = parts[first].token == PLAIN;
-        for (next = first + 1; may_join && plain && next < count && parts[next].token >= PLAIN; ++next) {
+        for (next = first + 1; !spaced_words_ && plain && next < count && parts[next].token >= PLAIN; ++next) {
             if (static_cast<size_t>(parts[next].data + parts[next].size - parts[first].data) > TOGETHER) break;
             plain += parts[next].token == PLAIN;
         }
@@ -272,12 +271,12 @@ void BPEModel::encode_words(const unsigned char *text, size_t readable, const ui
     // cached word is written four ids at a time.
     const size_t bytes = starts[words] - starts[0];
     int32_t *const to = ids.room((escape_spaces_ ? 3 : 1) * bytes + 8);
-    ids.advance(encode_words(text, readable, starts, words, scratch, to, ids, poll));
+    ids.advance(write_words(text, readable, starts, words, scratch, to, ids, poll));
     if (bytes >= LONG_PIECE) poll();  // a block without a cut may be as long as the text
 }
 
 // The same, with room for their ids from `to` on; returns where they end.
-int32_t *BPEModel::encode_words(const unsigned char *text, size_t readable, const uint32_t *starts, size_t words, Scratch &scratch,
+int32_t *BPEModel::write_words(const unsigned char *text, size_t readable, const uint32_t *starts, size_t words, Scratch &scratch,
                                 int32_t *to, Sink &ids, const Poll &poll) const {
     const Merger &merger = this->merger(poll);
     Spans *const spans = ids.spans();

@@ -45,7 +45,7 @@ struct BPEModel::Scratch : CachingModel::Scratch {
 
     size_t bytes() const override {
         return CachingModel::Scratch::bytes() + changed.capacity() + split.bytes() + merge.bytes() +
-               found.capacity() * sizeof(WordTable::Found);
+               edges.capacity() * sizeof(uint32_t) + found.capacity() * sizeof(WordTable::Found);
     }
 };
 

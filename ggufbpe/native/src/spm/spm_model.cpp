@@ -18,7 +18,6 @@ namespace {
 constexpr int32_t FRAGMENT = -3;  // a plain fragment, from its beginning; any bytes
 constexpr int32_t CONTINUED = -4;  // a plain fragment that continues where another text ended; any bytes
 constexpr size_t HEAD = 1 << 12;  // bytes of a fragment that are copied after a space
-constexpr size_t BYTES = 1 << 16;  // bytes that are not all characters, copied at a time
 constexpr char SPACE[] = " ", WRITTEN_SPACE[] = "\xE2\x96\x81";
 
 // 0 for the best score; equal ones share a rank.
@@ -123,9 +122,9 @@ void SpmModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, 
         BPEModel::encode(part, scratch, ids, poll);
     } else if (part.is_utf8 || is_utf8(part.data, part.size, poll)) {
         encode_utf8(part.data, part.size, has_prefix, own, ids, poll);
-    } else if (part.size > BYTES + BYTES / 2) {  // only parts with bytes that are no characters are copied
+    } else if (part.size > PART_BYTES + PART_BYTES / 2) {  // only parts with bytes that are no characters are copied
         std::vector<Part> parts;
-        divide(part, BYTES, parts, poll);
+        divide(part, PART_BYTES, parts, poll);
         if (parts.size() == 1) return encode_bytes(part.data, part.size, has_prefix, own, ids, poll);
         for (const Part &each : parts) encode(each, scratch, ids, poll);
     } else {
