@@ -4,10 +4,10 @@
 
 Without arguments, a short run under AddressSanitizer and UndefinedBehaviorSanitizer, for CI: reused memory, words of
 every length, and fuzzing of the reader of strings, the splitter and the encoder against slow models. `--long MINUTES`
-fuzzes for that long; `--threads` runs many threads under ThreadSanitizer; `--plain` runs without sanitizers, and ten
-times the cases. A case that fails is printed with the arguments that repeat it. So is one that is slow: not by the
-clock, which says little on a busy machine and under sanitizers, but by the basic blocks that the kernel runs, which
-are the same every time (-fsanitize-coverage=trace-pc counts them).
+fuzzes for that long; `--threads` runs many threads under ThreadSanitizer; `--sharing` counts what threads have in
+common; `--plain` runs without sanitizers, and ten times the cases. A case that fails is printed with the arguments that
+repeat it. So is one that is slow: not by the clock, which says little on a busy machine and under sanitizers, but by
+the basic blocks that the kernel runs, which are the same every time (-fsanitize-coverage=trace-pc counts them).
 
 `--compilers` checks all sources of the compiled engine and of its tests as strict C++17 (-pedantic -Werror) with g++
 and with clang 14, the oldest clang that is supported, and makes no object files; Debian's package for that is clang-14.
@@ -88,6 +88,7 @@ def _cross(system: str, processor: str, compiler: str) -> tuple[str, ...]:
 PLAIN = Kind("plain")
 ADDRESS = Kind("address-undefined", "address,undefined")
 THREAD = Kind("thread", "thread")
+SHARING = Kind("sharing", configure=("-DGGUFBPE_COUNT_SHARING=ON",))
 COUNTS_WORK = ("check_polls",)  # the same everywhere, and a minute in QEMU
 MACHINES = {
     "arm64": Kind(
@@ -135,6 +136,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--long", type=float, metavar="MINUTES", help="fuzz for that long, all harnesses")
     parser.add_argument("--threads", action="store_true", help="run many threads, under ThreadSanitizer")
+    parser.add_argument("--sharing", action="store_true", help="count locks and writes that threads share")
     parser.add_argument("--plain", action="store_true", help="without sanitizers")
     parser.add_argument(
         "--compilers", action="store_true", help=f"strict C++17 only, with {' and '.join(COMPILERS)}"
@@ -155,7 +157,8 @@ def main() -> None:
     if arguments.machine:
         kind = MACHINES[arguments.machine]
     else:
-        kind = PLAIN if arguments.plain else THREAD if arguments.threads else ADDRESS
+        wanted = {PLAIN: arguments.plain, SHARING: arguments.sharing, THREAD: arguments.threads}
+        kind = next((kind for kind, is_wanted in wanted.items() if is_wanted), ADDRESS)
     for tool in ("cmake", *kind.emulator[:1], *_compiler(kind)):
         if shutil.which(tool) is None:
             install = f": apt-get install {kind.packages}" if kind.packages else ""
@@ -230,6 +233,8 @@ def _check(arguments: argparse.Namespace, kind: Kind, environment: dict[str, str
         where = _build(kind, ["check_threads"], libfuzzer=False)
         seconds = 60 * arguments.long if arguments.long else 20.0
         _run(kind, [where / "check_threads", "--seconds", seconds], environment)
+    elif arguments.sharing:
+        _run(kind, [_build(kind, ["count_sharing"], libfuzzer=False) / "count_sharing"], environment)
     elif arguments.long:
         _long_run(arguments.long, arguments.seed, kind, arguments.libfuzzer, environment)
     else:
@@ -303,7 +308,7 @@ def _counted(numbers: list[int]) -> str:
 def _build(kind: Kind, programs: list[str], libfuzzer: bool) -> Path:
     where = CACHE / f"kernel-tests-{kind.name}{'-libfuzzer' if libfuzzer else ''}"
     configure = ["cmake", "-S", ROOT, "-B", where, "-DGGUFBPE_TESTS=ON", "-DGGUFBPE_EXTENSION=OFF"]
-    counts_work = not (libfuzzer or kind.emulator or "check_threads" in programs)
+    counts_work = not (libfuzzer or kind.emulator or {"check_threads", "count_sharing"} & set(programs))
     configure += [
         f"-DGGUFBPE_SANITIZE={kind.sanitize}",
         f"-DGGUFBPE_LIBFUZZER={'ON' if libfuzzer else 'OFF'}",
