@@ -7,14 +7,19 @@ from typing import NamedTuple
 
 
 class Progress(NamedTuple):
-    """How far a call has come. Functions with `progress=` pass one of these to it, now and then, as they work."""
+    """How far a call has come. Functions with `progress=` pass one of these to it, now and then, as they work.
 
-    step: str  # what is being done, such as "read"
-    done: int  # how much of it is done, in `unit`
-    total: int | None  # how much there is in all; None if that is unknown
-    unit: str = "bytes"  # or "merges", "models"
-    item: str = ""  # the current file or model
-    counts: Mapping[str, int] = {}  # what else is counted so far, such as "documents" and "tokens"
+    `step` is what is being done, such as "read". `done` of `total` is done, in `unit`: "bytes", "merges", "models",
+    "texts" or "chats"; `total` is None if it is unknown. `item` is the current file or model, and `counts` is what else
+    was counted so far, such as "documents" and "tokens".
+    """
+
+    step: str
+    done: int
+    total: int | None
+    unit: str = "bytes"
+    item: str = ""
+    counts: Mapping[str, int] = {}
 
     @property
     def share(self) -> float | None:

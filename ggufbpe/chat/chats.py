@@ -48,7 +48,7 @@ def _clock(now: datetime | None) -> time.struct_time:
 
 
 class Chats:
-    """Makes prompts for a tokenizer."""
+    """Makes prompts for a tokenizer; `ends` are its BOS and EOS, as templates write them."""
 
     def __init__(self, tokenizer: PromptTokenizer) -> None:
         self._named = dict(tokenizer.chat_templates)

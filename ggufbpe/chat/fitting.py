@@ -104,15 +104,20 @@ _KINDS: Mapping[type, str] = {tuple: "array of strings", int: "integer", str: "s
 
 @dataclass(frozen=True)
 class FittedChat:
-    """A chat whose prompt fits, and what was done to it. Messages are numbered as in the chat that was given."""
+    """A chat whose prompt fits, and what was done to it. Messages are numbered as in the chat that was given.
+
+    `messages` are those that stay, `prompt` is the UTF-8 of their prompt, and `count` the number of its tokens, at most
+    `limit`, from which room for an answer is already taken off. `dropped` and `shortened` are the numbers of the
+    messages that were left out and cut, and `renderings` is how often the template was run.
+    """
 
     messages: list[Message]
-    prompt: bytes  # in UTF-8
-    count: int  # of the prompt
+    prompt: bytes
+    count: int
     limit: int
     dropped: tuple[int, ...]
     shortened: tuple[int, ...]
-    renderings: int  # how often the template was run for it
+    renderings: int
     _tokens: Callable[[], ChatTokens] = field(repr=False, compare=False)
 
     def __repr__(self) -> str:

@@ -26,7 +26,10 @@ _RESPONSE = Pipe((), False, ((Operand("field", ".Response", ("Response",), 0),),
 
 
 class OllamaTemplate:
-    """A Go template of an Ollama model. `ChatError` with line and column for one that Ollama refuses."""
+    """A Go template of an Ollama model. `ChatError` with line and column for one that Ollama refuses.
+
+    `template` is the parsed template, and `names` are the fields and variables in it, in lower case.
+    """
 
     def __init__(self, source: str) -> None:
         self.template = GoTemplate(viewed(checked_str("source", source)), _functions(None))

@@ -42,12 +42,12 @@ CONVERT_VERSION_1 = "convert the model again: it is of GGUF version 1, which lla
 
 
 class Edit(NamedTuple):
-    """One change: `key` gets `value`, or is removed if `type` is None."""
+    """One change: `key` gets `value`, or is removed if `type` is None; `element` is the type of an array's elements."""
 
     key: str
     type: GGUFValueType | None = None
     value: Any = None
-    element: GGUFValueType | None = None  # the element type of an array
+    element: GGUFValueType | None = None
 
 
 Examine = Callable[[str, bytes | None], None]

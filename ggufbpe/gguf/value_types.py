@@ -27,7 +27,7 @@ SCALARS = {  # value type: (format of `struct` and `array`, size in bytes)
 
 
 class Field(NamedTuple):
-    """One metadata value: its type, the value, and for an array the type of its elements."""
+    """One metadata value: its `type`, the `value`, and for an array the type of each `element`."""
 
     type: GGUFValueType
     value: int | float | bool | str | bytes | Sequence[Any]

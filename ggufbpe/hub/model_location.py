@@ -33,7 +33,14 @@ IMPORTED = (
 
 
 class ModelLocation:
-    """The model that a path or name stands for. It can be given wherever a path can, and then is its file's path."""
+    """The model that a path or name stands for. It can be given wherever a path can, and then is its file's path.
+
+    `name` is the name in full, so that it can be typed again (of a remote model, once it is opened). `path` is the
+    file's path, "" if it is not on this machine, and `store` the program in whose store it is, such as "Ollama"; "" for
+    a path or a remote model. `choice` says what was chosen if the name left a choice, and `note` what is worth knowing
+    about the model. `remote` says where a remote model is, otherwise None. `progress` can be set to a function, which
+    is called before a remote file is requested, as its bytes arrive, and with None at the end.
+    """
 
     def __init__(
         self,
@@ -48,13 +55,12 @@ class ModelLocation:
         refresh: bool = False,
         source: Source | None = None,
     ) -> None:
-        self.name = name  # in full, so that it can be typed again; of a remote model, once it is opened
-        self.path = path  # of the file; "" if it is not on this machine
-        self.store = store  # the program in whose store it is, as "Ollama"; "" for a path or a remote model
-        self.choice = choice  # in words, what was chosen if the name left a choice
-        self.note = note  # worth knowing about it
-        self.remote = remote  # where it is, for `ggufbpe.hub.remote`
-        # called before a remote file is requested, as its bytes arrive, and with None at the end
+        self.name = name
+        self.path = path
+        self.store = store
+        self.choice = choice
+        self.note = note
+        self.remote = remote
         self.progress: Callable[[RemoteProgress | None], None] | None = None
         self._offline, self._refresh = offline, refresh
         self._source = source  # the metadata if it is in memory: imported, or remote and read before

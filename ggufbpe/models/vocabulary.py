@@ -40,43 +40,63 @@ Correct = Callable[[Correction], None]
 
 
 class Vocabulary(NamedTuple):
-    """Everything that a tokenizer needs of a model file. `tokens` and `attributes` are indexed by token id.
+    """Everything that a tokenizer needs of a model file. `tokens`, `attributes` and `scores` are indexed by token id.
 
     `tokens`, `token_to_id` and `merges` are `LazyStrings` and `LazyIds` if the compiled engine has read them.
+
+    - `model`: the kind of tokenizer, `tokenizer.ggml.model`
+    - `pre`: the name of the pre-tokenizer in force, "" for a `model` without one; `named_pre` is `tokenizer.ggml.pre`
+      as in the file, "" if it has none, and `pre_tokenizer` holds patterns and flags
+    - `merges`: "left right", by rank
+    - `attributes`: flags of `TokenAttribute`; `first_attributes` are those from before special tokens were found by
+      their texts (t5 and plamo models)
+    - `scores`: float32, in models that have them
+    - `special_ids`: the ids of "bos", "eos", "eot", "eom" … "fim_sep", or None; `eog_ids` are those that end a
+      generation
+    - `special_token_ids`: those of the tokens that are found in text, ascending: control, user-defined and unknown ones
+    - `add_bos`, `add_eos`, `add_sep`, `add_space_prefix`: what the file or `pre` wants added to a text; `named_add_bos`
+      is `tokenizer.ggml.add_bos_token` as in the file, None if `pre` decides
+    - `lowercase`: whether words become lower case, in whitespace and bert models; `strip_accents`: whether they lose
+      their accents, in bert models
+    - `nfc`, `charsmap`, `remove_extra_whitespaces` (t5 models): whether text is composed first (Unicode's NFC),
+      sentencepiece's precompiled map, and whether runs of spaces become one and none stay at the ends
+    - `strict_utf8`: whether overlong forms are bytes that are not UTF-8, as from llama.cpp b11739 on
+    - `llama_cpp`: the state of llama.cpp whose ids these are (_util/llama_cpp_states.py)
+    - `path`, `architecture`, `name`: the file's path, `general.architecture` and `general.name`; "" for what is missing
+    - `warnings`: what is wrong in the file though it loads, such as a likely wrong `pre`
+    - `corrections`: what llama.cpp changed by itself
     """
 
-    model: str  # tokenizer.ggml.model
-    pre: str  # the name in tokenizer.ggml.pre that is in force; "default" if the file has none
+    model: str
+    pre: str
     pre_tokenizer: PreTokenizer
     tokens: Sequence[str]
     token_to_id: Mapping[str, int]
-    attributes: MutableSequence[int]  # TokenAttribute flags
-    merges: Sequence[str]  # "left right", by rank
-    special_ids: dict[str, int | None]  # "bos", "eos", "eot", "eom" … "fim_sep"
+    attributes: MutableSequence[int]
+    merges: Sequence[str]
+    special_ids: dict[str, int | None]
     eog_ids: frozenset[int]
-    special_token_ids: tuple[int, ...]  # ascending: those that special_tokens.py finds in text
+    special_token_ids: tuple[int, ...]
     add_bos: bool = False
     add_eos: bool = False
     add_sep: bool = False
     add_space_prefix: bool = False
-    lowercase: bool = True  # whitespace and bert models lower-case words
-    strip_accents: bool = True  # bert models strip accents
-    remove_extra_whitespaces: bool = False  # t5 models: runs of spaces become one, and none stay at the ends
-    nfc: bool = False  # t5 models: text is composed (Unicode's NFC) before anything else
-    strict_utf8: bool = True  # overlong forms are bytes that are not UTF-8, as from llama.cpp b11739 on
-    llama_cpp: str = FOLLOWED  # the state of llama.cpp whose ids these are (_util/llama_cpp_states.py)
-    scores: Sequence[float] = ()  # of each token, in models that have them (float32)
-    first_attributes: Sequence[
-        int
-    ] = ()  # t5 and plamo models: the attributes before special tokens were found by their texts
-    charsmap: bytes = b""  # t5 models: sentencepiece's precompiled map
+    lowercase: bool = True
+    strip_accents: bool = True
+    remove_extra_whitespaces: bool = False
+    nfc: bool = False
+    strict_utf8: bool = True
+    llama_cpp: str = FOLLOWED
+    scores: Sequence[float] = ()
+    first_attributes: Sequence[int] = ()
+    charsmap: bytes = b""
     path: str = ""
     architecture: str = ""
     name: str = ""
-    named_pre: str = ""  # tokenizer.ggml.pre as in the file; "" if it has none
-    named_add_bos: bool | None = None  # tokenizer.ggml.add_bos_token, likewise; None: `pre` decides
-    warnings: tuple[str, ...] = ()  # what is wrong in the file though it loads, such as a likely wrong `pre`
-    corrections: tuple[Correction, ...] = ()  # what llama.cpp changed by itself
+    named_pre: str = ""
+    named_add_bos: bool | None = None
+    warnings: tuple[str, ...] = ()
+    corrections: tuple[Correction, ...] = ()
 
     @property
     def tokenizer_model(self) -> "TokenizerModel":

@@ -31,9 +31,12 @@ _AT_ONCE = 1 << 16  # bytes of a stream
 
 
 class IdsChange(NamedTuple):
-    """How the ids have changed: `old[:kept] + inserted + old[kept + removed:]` are the new ones."""
+    """How the ids have changed: `old[:kept] + inserted + old[kept + removed:]` are the new ones.
 
-    kept: int  # how many ids at the beginning are unchanged; one after them may be equal by chance
+    Ids after the first `kept` may also be unchanged, by chance.
+    """
+
+    kept: int
     removed: int
     inserted: list[int]
 

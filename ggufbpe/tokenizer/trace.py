@@ -36,13 +36,18 @@ if TYPE_CHECKING:
 
 
 class Token(NamedTuple):
-    """One id. `origin` is the kind of its fragment, or "symbol", "byte" (a byte of a symbol) or "unknown"."""
+    """One id. `origin` is the kind of its fragment, or "symbol", "byte" (a byte of a symbol) or "unknown".
+
+    `id` covers the bytes from `start` to `end` of the text and decodes to `piece`, in which control tokens are shown as
+    their text; `text` and `attributes` are those in the vocabulary. `fragment` is the number of its fragment, and
+    `word` that of its word; None if it is in no word.
+    """
 
     id: int
     start: int
     end: int
-    piece: bytes  # what it decodes to, control tokens shown as their text
-    text: str  # as in the vocabulary
+    piece: bytes
+    text: str
     attributes: TokenAttribute
     origin: str
     fragment: int
@@ -67,7 +72,13 @@ _BEGINNING = Totals()
 
 
 class Trace(NamedTuple):
-    """All steps from a text to its ids, in order. Positions are in bytes of `text`."""
+    """All steps from a text to its ids, in order. Positions are in bytes of `text`.
+
+    `add_special` and `parse_special` are as they were given, `model` and `pre` as in the tokenizer, and `stages` are
+    those of the pre-tokenizer. The text is divided into `fragments`, `changes` are what normalization did to them,
+    `words` what they are split into, and `tokens` the result. `chat` says where the parts of a chat's prompt are from;
+    None for others.
+    """
 
     text: bytes
     add_special: bool
@@ -78,8 +89,8 @@ class Trace(NamedTuple):
     fragments: tuple[Fragment, ...]
     words: tuple[Word, ...]
     tokens: tuple[Token, ...]
-    changes: tuple[RewrittenText, ...] = ()  # by normalization
-    chat: ChatTokens | None = None  # of a text that is the prompt of a chat
+    changes: tuple[RewrittenText, ...] = ()
+    chat: ChatTokens | None = None
 
     @property
     def ids(self) -> list[int]:

@@ -26,12 +26,16 @@ TOKENIZER_CONFIG = "tokenizer_config.json"
 
 
 class Exported(NamedTuple):
-    """The result of `export`: the contents of the files by name, the main file first, and how far ids agree."""
+    """The result of `export`: the contents of the `files` by name, the main file first, and how far ids agree.
+
+    `limits` are known reasons for other ids in programs that read these files. `agreement` is the comparison of ids;
+    None if ids were not compared, and then `not_checked` says why, or is "" if no comparison was wanted.
+    """
 
     files: dict[str, bytes]
-    limits: tuple[Incompatibility, ...]  # where the ids of programs that read these files are known to differ
-    agreement: Agreement | None  # None if ids were not compared
-    not_checked: str  # why ids were not compared; "" if they were, or if that was not wanted
+    limits: tuple[Incompatibility, ...]
+    agreement: Agreement | None
+    not_checked: str
 
     @property
     def verdict(self) -> str:

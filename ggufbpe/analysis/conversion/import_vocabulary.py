@@ -31,15 +31,22 @@ _UNSAID = {
 
 
 class ImportedVocabulary(NamedTuple):
-    """The result of `import_vocabulary`: a GGUF of only metadata, and how far its ids agree with the source's."""
+    """The result of `import_vocabulary`: a GGUF of only metadata, and how far its ids agree with the source's.
 
-    gguf: bytes  # the file, which llama.cpp loads with vocab_only
-    metadata: dict[str, Any]  # its keys: str, bool, int, or a list of str or of int
-    pre: str  # the name of the pre-tokenizer; "" if the kind of tokenizer has none
-    recognized: str  # how that name was found, in words; "as given" if it was given
-    limits: tuple[Incompatibility, ...]  # what llama.cpp has no place for
-    agreement: Agreement | None  # None if ids were not compared
-    not_checked: str  # why ids were not compared; "" if they were, or if that was not wanted
+    `gguf` is the content of the file, which llama.cpp loads with vocab_only, and `metadata` its keys: str, bool, int,
+    or a list of str or of int. `pre` is the name of the pre-tokenizer, "" if the kind of tokenizer has none, and
+    `recognized` says how that name was found ("as given" if it was given). `limits` are what llama.cpp has no place
+    for. `agreement` is the comparison of ids; None if ids were not compared, and then `not_checked` says why, or is ""
+    if none was wanted.
+    """
+
+    gguf: bytes
+    metadata: dict[str, Any]
+    pre: str
+    recognized: str
+    limits: tuple[Incompatibility, ...]
+    agreement: Agreement | None
+    not_checked: str
 
     @property
     def verdict(self) -> str:

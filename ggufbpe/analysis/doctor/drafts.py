@@ -35,20 +35,26 @@ _MTP_TENSOR = "blk.{}.nextn.eh_proj.weight"
 
 
 class DraftDifference(NamedTuple):
-    """A difference of two vocabularies for which llama.cpp refuses the draft."""
+    """A difference of two vocabularies for which llama.cpp refuses the draft.
 
-    id: str  # "type", "bos", "eos", "size" or "tokens"
-    what: str  # a sentence
-    ids: tuple[int, ...] = ()  # of the tokens that differ, ascending: all of them
-    change: Change | None = None  # of the draft, by which this difference goes away; None where there is none
+    `id` is "type", "bos", "eos", "size" or "tokens", and `what` a sentence. For "tokens", `ids` are those of all tokens
+    that differ, ascending. `change` is the change of the draft by which this difference goes away; None if there is
+    none.
+    """
+
+    id: str
+    what: str
+    ids: tuple[int, ...] = ()
+    change: Change | None = None
 
 
 @dataclass(frozen=True)
 class DraftCheck:
     """The result of `check_draft`. `verdict` is "compatible", "incompatible" or "not_asked".
 
-    `reason` says why a draft is not asked. `proposal` is the change of the draft by which it would be compatible, if
-    there is one.
+    `target` and `draft` are the names of the models, and `differences` what llama.cpp refuses the draft for. `reason`
+    says why a draft is not asked; "" if it is. `proposal` is the change of the draft by which it would be compatible,
+    if there is one.
     """
 
     target: str
@@ -193,7 +199,7 @@ def _proven(target: Tokenizer, draft: Tokenizer, change: Change) -> Proposal:
 
 
 class LocalDraft(NamedTuple):
-    """A model on this machine that may draft for another."""
+    """A `model` on this machine that may draft for another, with the result of `check_draft` (`check`)."""
 
     model: LocalModel
     check: DraftCheck

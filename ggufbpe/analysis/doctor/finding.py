@@ -21,9 +21,10 @@ SEVERITIES = ("error", "warning", "note")
 
 
 class Where(NamedTuple):
-    """The place of a finding: metadata key, token id, byte offset in the file, line and column of the template.
+    """The place of a finding. What does not apply is None.
 
-    None for what does not apply; lines and columns are counted from 1.
+    `key` is a metadata key, `token` an id, and `offset` a byte of the file; `line` and `column` are those of the chat
+    template, counted from 1.
     """
 
     key: str | None = None
@@ -34,15 +35,20 @@ class Where(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """One thing that is wrong or suspicious: `what` is one plain sentence, and `evidence` what shows it."""
+    """One thing that is wrong or suspicious: `what` is one plain sentence, and `evidence` what shows it.
 
-    severity: str  # "error", "warning" or "note"
+    `severity` is "error", "warning" or "note", and `id` names the kind of finding for programs. `why` says why it
+    matters, `fix` what to do, often a command, and `where` the place. `detail` has numbers and examples for programs,
+    if any.
+    """
+
+    severity: str
     id: str
     what: str
     why: str
     fix: str
     where: Where = Where()
-    detail: dict[str, Any] | None = None  # numbers and examples, for programs
+    detail: dict[str, Any] | None = None
     evidence: str = ""
 
     def __repr__(self) -> str:
@@ -51,14 +57,17 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Examination:
-    """The result of `doctor`: the findings about one file, the most severe first."""
+    """The result of `doctor`: the findings about one file, the most severe first.
+
+    `path` is the path or name of the model. `proposal` is the change that mends the `findings`, as it was tried; None
+    if none of them has a command. `family` is the known family of models that the tokens are from, "" if there is none,
+    and `unlike_family` are the values that differ from that family's after the proposed change, in words.
+    """
 
     path: str
     findings: tuple[Finding, ...]
-    # the change that mends them, as it was tried; None if no finding has a command
     proposal: Proposal | None = None
-    family: str = ""  # the known family of models that the tokens are from
-    # values that differ from its files' after the proposed change, in words
+    family: str = ""
     unlike_family: tuple[str, ...] = ()
 
     @property

@@ -47,28 +47,31 @@ _NOTHING: Mapping[str, Value | Field] = MappingProxyType({})
 
 
 class KeyChange(NamedTuple):
-    """A key with its value before and after; None if it has none. Arrays are lists."""
+    """A `key` with its value `before` and `after`; None if it has none. Arrays are lists.
+
+    A value that was a string, but not UTF-8, is None as well, and then `was_readable` is False.
+    """
 
     key: str
     before: Any
     after: Any
-    was_readable: bool = True  # False: it was a string that is not UTF-8
+    was_readable: bool = True
 
 
 @dataclass(frozen=True, repr=False)
 class Fixed:
-    """What `fix` did.
+    """What `fix` did. `path` is the file that was written, of `size` bytes, and `changes` are the changed keys.
 
-    `written` is "in place" (only the metadata), "copied", or "shared" (a copy that shares the tensors' blocks on
-    disk); "" if there was only an interrupted change to recover from. `recovered` says what happened to that: "undone"
-    or "finished"; "" if there was none.
+    `written` is "in place" (only the metadata), "copied", or "shared" (a copy that shares the tensors' blocks on disk);
+    "" if there was only an interrupted change to recover from. `recovered` says what happened to that: "undone" or
+    "finished"; "" if there was none. `tensors` counts the tensors; 0 if nothing was written.
     """
 
     path: str
     written: str
     changes: tuple[KeyChange, ...] = ()
     tensors: int = 0
-    size: int = 0  # bytes of the file
+    size: int = 0
     recovered: str = ""
 
     def __repr__(self) -> str:

@@ -47,11 +47,13 @@ _SAMPLE = 4096  # tokens whose bytes are compared where a change may affect all 
 
 
 class Proposal(NamedTuple):
-    """A change of a model file that was tried in memory.
+    """A `change` of a model file that was tried in memory.
 
-    `explained` of the `differing` texts get the other side's ids by it. `command` makes the change; it is "" if the
-    change cannot be proposed, and then `objection` says why, in words that follow "because". `unmended` of the
-    explained texts differ for another cause as well, which the change does not mend, such as lost merges.
+    `explained` of the `differing` texts get the other side's ids by it. What is counted is a `unit`: "text", "line",
+    "sample text", "finding" (of `doctor`), or "what is around a text" where the change explains no whole text.
+    `command` makes the change; it is "" if the change cannot be proposed, and then `objection` says why, in words that
+    follow "because". `unmended` of the explained texts differ for another cause as well, which the change does not
+    mend, such as lost merges.
     """
 
     change: Change = Change()
@@ -59,7 +61,7 @@ class Proposal(NamedTuple):
     explained: int = 0
     differing: int = 0
     objection: str = ""
-    unit: str = "text"  # or "line", or `ENDS`, where no whole text is explained
+    unit: str = "text"
     unmended: int = 0
 
     @property

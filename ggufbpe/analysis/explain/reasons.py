@@ -10,7 +10,7 @@ from ...models.tracers.trace_types import Cut, LatticePath, Merge, RewrittenText
 
 
 class Place(NamedTuple):
-    """One place where the piece stands, in bytes of the text, and the step that is the reason there.
+    """One place where the piece stands, the bytes of the text from `start` to `end`, and the step that is the reason.
 
     `reason`, and the fields that go with it:
     - "special": a special token, `token`, takes a part of it
@@ -55,7 +55,7 @@ class Place(NamedTuple):
 
 
 class WhyNot(NamedTuple):
-    """The answer of `why_not`. `reason` is that of the first place, or one of
+    """The answer of `why_not`, in sentences as `what`. `reason` is that of the first of the `places`, or one of
 
     - "produced": the piece is among the tokens, `times` times (`tokens` has their numbers, `spans` the bytes of the
       first ones)
@@ -66,21 +66,26 @@ class WhyNot(NamedTuple):
     - "unneeded": it is the unknown token, and nothing here needs it
     - "absent": it does not stand in the text; `instead` has pieces that do: the same with or without a leading space,
       or in other case
+
+    `piece` is as the caller gave it, `token` its id, None if it is unknown, and `written` its text in the vocabulary.
+    If it is not among the tokens, `places` are the first 100 where it stands. If the model merges, `alone` are the
+    symbols that the piece becomes when merged by itself, `own` the merges that lead to them, and `makers` the merges
+    that result in the piece.
     """
 
-    piece: str  # as the caller gave it
+    piece: str
     reason: str
     token: int | None = None
-    written: str = ""  # the token's text in the vocabulary
+    written: str = ""
     places: tuple[Place, ...] = ()
     tokens: tuple[int, ...] = ()
     spans: tuple[tuple[int, int], ...] = ()
     times: int | None = None
     instead: tuple[str, ...] = ()
-    alone: tuple[str, ...] = ()  # the symbols that the piece becomes when merged by itself
-    own: tuple[Merge, ...] = ()  # the merges that lead to them
-    makers: tuple[Merge, ...] = ()  # the merges that result in the piece
-    what: str = ""  # the answer in sentences
+    alone: tuple[str, ...] = ()
+    own: tuple[Merge, ...] = ()
+    makers: tuple[Merge, ...] = ()
+    what: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as `ggufbpe explain --why-not --json` writes it, without fields that do not apply."""

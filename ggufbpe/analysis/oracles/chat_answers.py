@@ -16,14 +16,14 @@ Body = Mapping[str, Any]
 
 
 class Prompt(NamedTuple):
-    """The UTF-8 of a prompt, and the number of its tokens where they are counted together with it."""
+    """The UTF-8 of a prompt, `text`, and the number of its `tokens`; None if they are not counted together with it."""
 
     text: bytes
     tokens: int | None = None
 
 
 class Refused(NamedTuple):
-    """Why a chat is refused, and the line of the template that refuses it, if it is one."""
+    """The `reason` why a chat is refused, and the `line` of the template that refuses it; None if that is not known."""
 
     reason: str
     line: int | None = None

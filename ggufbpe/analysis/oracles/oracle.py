@@ -18,7 +18,11 @@ class OracleError(ValueError):
 
 
 class Failure(NamedTuple):
-    """No ids: the tokenizer crashed, took too long ("timeout"), gave garbage, or cannot take this text ("refused")."""
+    """Why a tokenizer gave no ids, in words (`detail`) and for programs (`kind`).
+
+    `kind` is "crash", "timeout", "garbage" (an answer that is no list of ids) or "refused" (of a text that the
+    tokenizer cannot encode).
+    """
 
     kind: str
     detail: str

@@ -18,7 +18,7 @@ OWN = "not encoded"  # the kind of a failure of the model itself, in texts that 
 
 
 class ComparedText(NamedTuple):
-    """A text to compare; `offset` is where it begins in its source, in bytes."""
+    """A text to compare: its bytes are `data`, and it begins at byte `offset` of its `source`, such as a file."""
 
     source: str
     offset: int
@@ -26,7 +26,11 @@ class ComparedText(NamedTuple):
 
 
 class ShownToken(NamedTuple):
-    """A token of a row; `span` is the number of the span, by which both rows are aligned."""
+    """A token of a row: its `id`, its bytes (`piece`), and the bytes of the text from `start` to `end` that it covers.
+
+    Both rows are aligned by spans: `span` is the number of the token's span, and `differs` tells whether the rows
+    differ in that span.
+    """
 
     id: int
     piece: bytes
@@ -37,9 +41,10 @@ class ShownToken(NamedTuple):
 
 
 class DifferenceExample(NamedTuple):
-    """A text that differs, with the tokens of both sides around a differing span, `text[start:end]`.
+    """A `text` that differs, with the tokens of both sides around a differing span.
 
-    `left_out` is how many more tokens each side has in the span.
+    The span covers the bytes from `start` to `end` of the text, and `span` is its number. `ours` and `theirs` are the
+    tokens of the model and of the other tokenizer. `left_out` is how many more tokens each side has in the span.
     """
 
     text: ComparedText
@@ -57,17 +62,24 @@ class DifferenceExample(NamedTuple):
 
 
 class Difference:
-    """Places where two tokenizers differ in the same step for the same cause, as far as is known."""
+    """Places where two tokenizers differ in the same step for the same cause, as far as is known.
+
+    `places` counts them. `first` is the first text that has one, `number` the number of that text from 0, and
+    `smallest` the text that it was shrunk to; None if no text was shrunk. `kinds` describe the tokens on both sides by
+    their characters, such as "N / N|N" for digits. `step` is the first step that differs ("words", "merges",
+    "vocabulary", "special tokens", "BOS/EOS" or "text"), and `seen_step` is the same, judged by the ids alone. With the
+    `causes`, the share `explains` of the ids agrees, 0 to 1.
+    """
 
     def __init__(self, kind: str, first: DifferenceExample, number: int) -> None:
         self.kinds = [kind]
         self.first = first
-        self.number = number  # of the text, from 0
+        self.number = number
         self.places = 0
         self.smallest: DifferenceExample | None = None
-        self.step = self.seen_step = ""  # `seen_step` is judged by the ids alone
+        self.step = self.seen_step = ""
         self.causes: tuple[Cause, ...] = ()
-        self.explains = 0.0  # the share of ids that the causes turn into the oracle's
+        self.explains = 0.0
 
     def __repr__(self) -> str:
         causes = " + ".join(cause.id for cause in self.causes) or "no known cause"
@@ -75,7 +87,11 @@ class Difference:
 
 
 class FailureGroup:
-    """Texts for which the other tokenizer, or the model itself, gave no ids, for the same reason."""
+    """Texts for which the other tokenizer, or the model itself, gave no ids, for the same reason.
+
+    `kind` and `detail` are those of a `Failure`; if the model gave no ids, `kind` is "not encoded". `texts` counts the
+    texts, and `first` is the first of them.
+    """
 
     def __init__(self, failure: Failure, first: ComparedText) -> None:
         self.kind, self.detail = failure
@@ -87,21 +103,29 @@ class FailureGroup:
 
 
 class Verification:
-    """The result of `verify`: what was compared, and how the ids differ."""
+    """The result of `verify`: what was compared, and how the ids differ.
+
+    `model` and `oracle` are the names of the model and of the other tokenizer, of which `note` says what a reader must
+    know. `texts` and `bytes` count what was compared, `different` the texts that differ. `tokens` and `oracle_tokens`
+    count the ids of both sides, and `seconds` and `oracle_seconds` are the times that encoding took. `differences` are
+    the places that differ, by step and cause; `other_places` counts those beyond 100 kinds. `failures` are the texts
+    without ids, by reason. `chats` is the result for chats, whose prompts are among the texts; None if none were given.
+    `proposal` is the change of the model file that explains most; None if there is none. `is_stopped` tells whether
+    `stop` ended the comparison before all texts were compared.
+    """
 
     def __init__(self, oracle: str) -> None:
         self.oracle = oracle
-        self.texts = self.bytes = self.tokens = self.oracle_tokens = 0
-        self.different = 0  # texts
+        self.texts = self.bytes = self.tokens = self.oracle_tokens = self.different = 0
         self.seconds = self.oracle_seconds = 0.0
         self.differences: list[Difference] = []
         self.failures: list[FailureGroup] = []
-        self.other_places = 0  # beyond MOST_KINDS
-        self.model = ""  # its path
-        self.is_stopped = False  # before all texts were compared
-        self.note = ""  # what readers have to know about the oracle
-        self.chats: ChatResult | None = None  # their prompts are among the texts
-        self.proposal: Proposal | None = None  # the change of the model file that explains most
+        self.other_places = 0
+        self.model = ""
+        self.is_stopped = False
+        self.note = ""
+        self.chats: ChatResult | None = None
+        self.proposal: Proposal | None = None
 
     @property
     def refused(self) -> int:

@@ -41,15 +41,19 @@ _PRE_FLAGS = (
 
 
 class VocabularyDifference(NamedTuple):
-    """One way in which two vocabularies differ; `a` and `b` are the values where there is one of each."""
+    """One way in which two vocabularies differ; `a` and `b` are the values where there is one of each.
+
+    `id` names the difference for programs, `what` describes it in words, and `number` counts the cases. `examples` are
+    some of them as JSON has them, and `lines` the same for people.
+    """
 
     id: str
     what: str
     number: int = 1
     a: Any = None
     b: Any = None
-    examples: tuple[Any, ...] = ()  # the first of them, as JSON has them
-    lines: tuple[str, ...] = ()  # the same for people
+    examples: tuple[Any, ...] = ()
+    lines: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<VocabularyDifference {self.id}: {self.number} {self.what}>"

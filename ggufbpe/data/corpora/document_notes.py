@@ -93,7 +93,11 @@ class Tally:
 
 
 class DocumentFacts(NamedTuple):
-    """Documents by length, `{"128": 40}` for 40 of 65 to 128 tokens; the longest; and how many each note is about."""
+    """How long documents are, and how many documents each note is about; None where that is not known.
+
+    `lengths` counts documents by length, `{"128": 40}` for 40 of 65 to 128 tokens, and `longest` is the largest number
+    of tokens. `notes` counts documents by the name of the note, such as "not_utf8"; None, too, if there are no notes.
+    """
 
     lengths: dict[str, int] | None = None
     longest: int | None = None

@@ -12,7 +12,7 @@ AT_ONCE = 1 << 20  # bytes
 
 
 class FileFacts(NamedTuple):
-    """A file that was written, with its size in bytes and its SHA-256 in hex."""
+    """A file that was written: its `name`, its `size` in bytes, and its SHA-256 in hex (`sha256`)."""
 
     name: str
     size: int

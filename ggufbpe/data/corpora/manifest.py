@@ -31,22 +31,30 @@ _TOTALS = ("documents", "rows", "tokens", "bad_records")
 
 
 class Shard(NamedTuple):
-    """A finished shard."""
+    """A finished shard.
+
+    `name` is what the names of its `files` begin with. `documents` counts the documents that end in it, `rows` its rows
+    (documents, or windows of a fixed length), `tokens` its ids, `text_bytes` the bytes of its texts, and `bad_records`
+    the records that were left out. `start` is where its first document begins in the corpus, and `carried` counts the
+    ids before that, which belong to earlier documents. `assistant_tokens` counts the ids that the assistant wrote; None
+    without a mask. `padding_tokens` counts the ids of padding; None unless documents are kept whole. `lengths`,
+    `longest` and `notes` are those of `DocumentFacts`.
+    """
 
     name: str
-    documents: int  # that end in it
-    rows: int  # that it has: documents, or windows of a fixed length
+    documents: int
+    rows: int
     tokens: int
     text_bytes: int
     bad_records: int
-    start: CorpusPlace  # of its first document
-    carried: int  # tokens before it that belong to earlier documents
+    start: CorpusPlace
+    carried: int
     files: list[FileFacts]
-    assistant_tokens: int | None = None  # that the assistant wrote, if there is a mask
-    lengths: dict[str, int] | None = None  # these three are those of `DocumentFacts`
+    assistant_tokens: int | None = None
+    lengths: dict[str, int] | None = None
     longest: int | None = None
     notes: dict[str, int] | None = None
-    padding_tokens: int | None = None  # between documents that are kept whole
+    padding_tokens: int | None = None
 
     @property
     def facts(self) -> DocumentFacts:

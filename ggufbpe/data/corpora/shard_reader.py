@@ -36,7 +36,7 @@ class EncodedCorpus:
         self, folder: Folder, content: dict[str, Any], shards: list[Shard], skipped: Mapping[str, int] = {}
     ) -> None:
         self.folder, self.manifest, self.shards = folder, content, shards
-        self.skipped = skipped  # files left out of directories by this run, by kind; not in the manifest
+        self.skipped = skipped
         self.form = FORMS[content["format"]]
         self._ends: dict[str, Any] = {}  # of rows, by shard
         self.layout = Options(**content["settings"]).layout(content["dtype"], content["tokenizer"]["name"])

@@ -39,13 +39,17 @@ PromptOf = Callable[[Any], "bytes | ChatCount"]  # a chat -> its prompt, or that
 
 
 class TextCounts(NamedTuple):
-    """The numbers of one file or stream, of all texts in it together, or of a sum of these."""
+    """The numbers of one file or stream, of all texts in it together, or of a sum of these.
+
+    `name` is the path or the stream's name. `tokens`, `bytes` and `characters` (code points) are counted; each of the
+    `undecodable_bytes`, which are not UTF-8, counts as a character.
+    """
 
     name: str
     tokens: int
     bytes: int
     characters: int
-    undecodable_bytes: int  # not UTF-8; each counts as a character
+    undecodable_bytes: int
 
     @property
     def characters_per_token(self) -> float | None:
@@ -54,12 +58,16 @@ class TextCounts(NamedTuple):
 
 
 class FileCounts(NamedTuple):
-    """The result of `count_files`: the counts of each file in the order of reading, and of all together."""
+    """The result of `count_files`: the counts of the `files` in the order of reading, and of all together (`total`).
+
+    `errors` has the "name" and "error" of what could not be read, and `skipped` how many files in directories were left
+    out, by kind: "hidden", "binary" and others.
+    """
 
     files: list[TextCounts]
     total: TextCounts
-    errors: list[dict[str, str]]  # "name" and "error" of what could not be read
-    skipped: dict[str, int]  # how many files in directories were left out, by kind: "hidden", "binary" ...
+    errors: list[dict[str, str]]
+    skipped: dict[str, int]
 
     @property
     def tokens(self) -> int:

@@ -34,20 +34,26 @@ _UNSEEN, _WHOLE, _SINGLE_BYTE, _SINGLE_PART, _PARTS = range(5)  # kinds of token
 
 @dataclass(frozen=True)
 class Measures:
-    """How one tokenizer cuts the texts of one group. Ratios are None if there is nothing to divide by."""
+    """How the tokenizer `tokenizer` cuts the texts of the group `group`. Ratios are None if they would divide by zero.
+
+    `texts`, `bytes`, `characters` (code points), `words` (runs without white space) and `tokens` are counted, and
+    `pieces`, the words of the pre-tokenizer. `undecodable_bytes` are not UTF-8; each counts as a character.
+    `single_byte_tokens` decode to one byte, be it a letter or a part of one, and `partial_tokens` to bytes that are not
+    whole characters. `used_tokens` counts the distinct tokens, without control, unknown and unused ones.
+    """
 
     group: str
     tokenizer: str
     texts: int
     bytes: int
     characters: int
-    words: int  # runs without white space
-    undecodable_bytes: int  # not UTF-8; each counts as a character
+    words: int
+    undecodable_bytes: int
     tokens: int
-    pieces: int  # words of the pre-tokenizer
-    single_byte_tokens: int  # decode to one byte, be it a letter or a part of one
-    partial_tokens: int  # decode to bytes that are not whole characters
-    used_tokens: int  # distinct ones, without control tokens
+    pieces: int
+    single_byte_tokens: int
+    partial_tokens: int
+    used_tokens: int
 
     @property
     def bytes_per_token(self) -> float | None:
@@ -89,13 +95,17 @@ RATIOS = [name for name, value in vars(Measures).items() if isinstance(value, pr
 
 @dataclass(frozen=True)
 class Usage:
-    """How often the whole corpus uses each token of one vocabulary."""
+    """How often the whole corpus uses each token of one vocabulary.
+
+    `tokenizer` is the name of the tokenizer, `pre` its pre-tokenizer, and `vocab_size` the number of its tokens. Both
+    arrays have the shape (vocab_size,): `counts` is how often each token was used, and `for_text` whether it is for
+    text, so not control, unknown or unused.
+    """
 
     tokenizer: str
     pre: str
     vocab_size: int
-    counts: Ids = field(repr=False, compare=False)  # times each token was used, shape (vocab_size,)
-    # by id: whether the token is for text, so not control, unknown or unused
+    counts: Ids = field(repr=False, compare=False)
     for_text: npt.NDArray[np.bool_] = field(repr=False, compare=False)
 
     @property
@@ -128,12 +138,17 @@ class Usage:
 
 @dataclass(frozen=True, repr=False)
 class Stats:
-    """How tokenizers cut a corpus."""
+    """How tokenizers cut a corpus.
 
-    usage: list[Usage]  # one for each tokenizer
-    rows: list[Measures]  # by group in the order of the corpus, and within by tokenizer
-    total: list[Measures]  # one for each tokenizer, over all groups
-    skipped: dict[str, int]  # files left out of directories: "hidden", "binary", "link or special"
+    `usage` has a `Usage` for each tokenizer. `rows` are the `Measures` by group in the order of the corpus, and within
+    a group by tokenizer; `total` are those of each tokenizer over all groups. `skipped` counts the files left out of
+    directories by kind: "hidden", "binary", "link or special".
+    """
+
+    usage: list[Usage]
+    rows: list[Measures]
+    total: list[Measures]
+    skipped: dict[str, int]
 
     def __repr__(self) -> str:
         texts = counted(self.total[0].texts, "text") if self.total else "no texts"

@@ -30,7 +30,7 @@ from .word_counts import Splitting
 
 
 class LearnedStep(NamedTuple):
-    """A merge as it was learned: the pair, how often it occurred in the words then, and the result."""
+    """A merge as it was learned: `left` and `right`, a pair that then occurred `frequency` times, became `token`."""
 
     left: str
     right: str
@@ -89,8 +89,8 @@ class TrainedVocabulary:
 
     `tokens` and `attributes` are indexed by token id; tokens are written as in a GGUF, bytes in GPT-2's alphabet.
     `merges` are pairs of tokens by rank, `trace` has a `LearnedStep` for each one learned, and `steps` a `TrainingStep`
-    for each one whose circumstances were recorded. `word_count` is the number
-    of distinct words that they were learned from.
+    for each one whose circumstances were recorded. `word_count` is the number of distinct words that they were learned
+    from. `form` says how words are written for merging, and `seed` the model file that is continued; None if none is.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class TrainedVocabulary:
         self.trace = trace
         self.form = form
         self.word_count = word_count
-        self.seed = seed  # the model file that it continues
+        self.seed = seed
         self.steps = list(steps)
 
     def encode(self, text: str) -> list[int]:

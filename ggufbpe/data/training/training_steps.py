@@ -17,7 +17,7 @@ _WORDS, _CUTS = 6, 24  # words shown of a step, and followed through all steps
 
 
 class PairCount(NamedTuple):
-    """A pair of neighbouring symbols, and how often it occurs in the words."""
+    """A pair of neighbouring symbols, `left` and `right`, and how often it occurs in the words (`frequency`)."""
 
     left: str
     right: str
@@ -25,7 +25,7 @@ class PairCount(NamedTuple):
 
 
 class CutWord(NamedTuple):
-    """A word as it is cut now, and how often it occurs."""
+    """A word as it is cut now, into `symbols`, and how often it occurs (`frequency`)."""
 
     symbols: tuple[str, ...]
     frequency: int
@@ -34,9 +34,9 @@ class CutWord(NamedTuple):
 class TrainingStep(NamedTuple):
     """What was there before a merge, and why it was taken.
 
-    `words` are the most frequent of the `word_count` words that contain the pair, `cuts` the words that are followed
-    through all steps. `tied` counts the other pairs of equal frequency, and `tie` says why the pair goes first among
-    them; "" without a tie.
+    `merge` is the pair, `token` the result, and `runners_up` are the next pairs. `words` are the most frequent of the
+    `word_count` words that contain the pair, `cuts` the words that are followed through all steps. `tied` counts the
+    other pairs of equal frequency, and `tie` says why the pair goes first among them; "" without a tie.
     """
 
     merge: PairCount

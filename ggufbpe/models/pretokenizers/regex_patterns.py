@@ -34,7 +34,7 @@ _RANGE = re.compile(r"(\\u[0-9a-f]{4}|\\U[0-9a-f]{8}|[^\\])-(\\u[0-9a-f]{4}|\\U[
 
 
 class Patterns(Sequence[Any]):
-    """The compiled patterns of one pre-tokenizer, `regex.Pattern` each, to be run in order.
+    """The compiled patterns of the pre-tokenizer `name`, `regex.Pattern` each, to be run in order.
 
     Each splits the pieces left by those before: its matches are pieces, the text between them stays one piece each, and
     an empty match cuts. `words` does that. A pre-tokenizer that escapes spaces wants a text in which they already are

@@ -19,7 +19,7 @@ from ..._util.errors import printable
 
 
 class TracedStage(NamedTuple):
-    """One stage of the pre-tokenizer: the alternatives of its pattern, in the order in which they are tried.
+    """One stage of the pre-tokenizer: the `alternatives` of its pattern, in the order in which they are tried.
 
     The alternatives are as llama.cpp writes them; a `step`, if any, is a function of splitter.py in the place of the
     pattern. Alternatives after the first `in_pattern` are not in the pattern that `list-pre` shows: llama.cpp's
@@ -32,21 +32,22 @@ class TracedStage(NamedTuple):
 
 
 class Fragment(NamedTuple):
-    """A part of the text before it is split.
+    """A part of the text before it is split, from byte `start` to byte `end`.
 
-    `kind` is "text", "special" (a special token), "dna" (a tag or k-mer of a DNA model), "dropped" (white space
-    that has no token) or, at the ends, "bos", "eos" and "sep". `token` is the id of the kinds that have one.
+    `kind` is "text", "special" (a special token), "dna" (a tag or k-mer of a DNA model), "dropped" (white space that
+    has no token) or, at the ends, "bos", "eos" and "sep". `token` is the id of the kinds that have one, and
+    `dropped_by` the special token that strips the white space; None if no token does.
     """
 
     kind: str
     start: int
     end: int
     token: int | None = None
-    dropped_by: int | None = None  # the special token that strips the white space; None if no token has it
+    dropped_by: int | None = None
 
 
 class RewrittenText(NamedTuple):
-    """What normalization turned a part of the text into, and why.
+    """What `text`, the bytes of the text from `start` to `end`, `became` by normalization, and why.
 
     `reasons` are among these, in the order in which they applied:
     - "space_prefix": a space goes before the fragment (`start` is `end`)
@@ -70,7 +71,10 @@ class RewrittenText(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """The piece that a word was in after a stage, and the alternative that took it; None if none did."""
+    """The piece that a word was in after a stage, and the alternative that took it; None if none did.
+
+    `stage` and `alternative` are numbers from 0, and `start` and `end` bytes of the text.
+    """
 
     stage: int
     alternative: int | None
@@ -81,7 +85,7 @@ class Cut(NamedTuple):
 class Merge(NamedTuple):
     """`left` and `right` become one symbol; `position` is where `left` begins, in symbols before merging.
 
-    The lowest rank comes first. If tokens have scores, `score` is that of the token made, and the highest is rank 0.
+    The lowest `rank` comes first. If tokens have scores, `score` is that of the token made, and the highest is rank 0.
     """
 
     rank: int
@@ -92,7 +96,7 @@ class Merge(NamedTuple):
 
 
 class TriedToken(NamedTuple):
-    """A token at a position of a word, over `length` bytes."""
+    """The id `token` of a token at a position of a word, its `text` as it is looked up, and its `length` in bytes."""
 
     token: int
     text: str
@@ -100,7 +104,7 @@ class TriedToken(NamedTuple):
 
 
 class TokenMatch(NamedTuple):
-    """All tokens at a position, the shortest first; the last one is `taken`, None if there is none.
+    """All tokens at `position`, the shortest first: of those `tried`, the last one is `taken`, None if there is none.
 
     Some token agrees with the text for `reach` bytes from the position: no longer one was possible.
     """
@@ -112,7 +116,7 @@ class TokenMatch(NamedTuple):
 
 
 class LatticeEdge(NamedTuple):
-    """One edge of a lattice: a token over `length` bytes.
+    """One edge of a lattice: a token over `length` bytes from `position` on, with its `score`.
 
     `text` is the token's, or what the unknown token stands for; `token` is None where a character becomes the tokens of
     its bytes.
@@ -126,7 +130,7 @@ class LatticeEdge(NamedTuple):
 
 
 class LatticePath(NamedTuple):
-    """A way through a lattice. `score` is the sum of its edges' scores, `total` what the model compares.
+    """A way through a lattice, along `edges`. `score` is the sum of their scores, `total` what the model compares.
 
     `total` is the total before the word and then each score, added one after the other in doubles.
     """
@@ -141,19 +145,23 @@ class WordLattice(NamedTuple):
 
     The path of the highest total wins; of equal ones at a position, the one whose last edge is tried first. If
     `is_from_end`, paths grow from the end of the word to its beginning, so that the first edge is the last one added.
+    `best` and `next_best` are the best two paths; the second is None if there is one alone. `before` is the total of
+    the words before this one.
     """
 
-    before: float  # the total of the words before this one
+    before: float
     edges: tuple[LatticeEdge, ...]
     best: LatticePath
-    next_best: LatticePath | None  # None if there is no other
+    next_best: LatticePath | None
     is_from_end: bool = False
 
 
 class Symbol(NamedTuple):
     """A part of a word with its ids: one, or if it is not a token itself, those of its bytes that have one.
 
-    An unknown symbol has the unknown token; or no id, if that token began in the previous word and continues here.
+    `text` is the symbol as it is looked up, which stands for the bytes of the text from `start` to `end`. `ids` has one
+    id if it `is_token`; `dropped` are the bytes that have no token either. If it `is_unknown`, the id is that of the
+    unknown token; or there is none, if that token began in the previous word and continues here.
     """
 
     text: str
@@ -161,24 +169,32 @@ class Symbol(NamedTuple):
     end: int
     ids: tuple[int, ...]
     is_token: bool
-    dropped: bytes = b""  # the bytes that have no token either
+    dropped: bytes = b""
     is_unknown: bool = False
 
 
 class Word(NamedTuple):
-    """A piece that is encoded separately. For a model without words, a word is one match."""
+    """A piece that is encoded separately. For a model without words, a word is one match.
 
-    text: str  # as it was split: normalized, spaces escaped, undecodable bytes U+FFFD
+    It covers the bytes from `start` to `end` of the text and lies in fragment number `fragment`. `text` is the word as
+    it was split: normalized, spaces escaped, undecodable bytes U+FFFD. `written` is the word as it is looked up, in the
+    byte alphabet if the model has it; bytes that are not UTF-8 are U+DC80 and up. `cuts` has the piece that it was in
+    after each stage. The model cuts words by `merges`, by `matches`, or by the best path of a `lattice` (None if scores
+    are not finite), so that the others are empty or None; `symbols` are the parts that this leaves. `whole` is the flag
+    by which the word was taken as one token, "ignore_merges" or "newline_runs"; None if it was not.
+    """
+
+    text: str
     start: int
     end: int
     fragment: int
-    cuts: tuple[Cut, ...]  # one a stage
-    written: str  # as it is looked up, in the byte alphabet if the model has it; odd bytes as U+DC80 and up
-    whole: str | None  # the flag by which the word was taken as one token: "ignore_merges" or "newline_runs"
+    cuts: tuple[Cut, ...]
+    written: str
+    whole: str | None
     merges: tuple[Merge, ...]
     symbols: tuple[Symbol, ...]
     matches: tuple[TokenMatch, ...] = ()
-    lattice: WordLattice | None = None  # None, too, where the vocabulary has scores that are not finite
+    lattice: WordLattice | None = None
 
     @property
     def unmerged(self) -> list[str]:
