@@ -11,6 +11,7 @@ namespace ggufbpe {
 namespace {
 
 constexpr size_t FLUSH = 1 << 14;             // the most words that wait for missing ones to be encoded
+constexpr size_t FEW_WORDS = 1 << 10;         // for which no room is reserved
 constexpr size_t SPACED = 1 << 17;            // bytes of a text without its white space, encoded at a time
 constexpr size_t TOGETHER = Splitter::BLOCK;  // bytes of parts that are split together
 constexpr size_t K_MERS_A_POLL = 1 << 14;     // k-mers
@@ -287,6 +288,7 @@ int32_t *BPEModel::write_words(const unsigned char *text, size_t readable, const
     WordTable::Found *found = scratch.found.data();
     if (spans && scratch.found_words.size() < scratch.found.size()) scratch.found_words.resize(scratch.found.size());
     scratch.missing.clear();
+    if (words > FEW_WORDS) scratch.missing.reserve(FLUSH);  // memory is touched as it is used, and once
     int32_t *const begin = to;
     size_t kept = 0;  // words that wait
     const auto write_found = [&] {

@@ -82,8 +82,8 @@ ClassTable::ClassTable(std::vector<std::pair<uint32_t, uint8_t>> runs, bool esca
 const uint8_t *ClassTable::wide() const {
     const auto make = [this] {
         auto table = std::make_unique<OfEach>();
-        for (size_t run = 0; run < runs_.size(); ++run) {
-            uint32_t end = run + 1 < runs_.size() ? runs_[run + 1].first : 0x110000;
+        for (size_t run = 0; run < runs_.size() && runs_[run].first < table->size(); ++run) {
+            const size_t end = run + 1 < runs_.size() ? std::min<size_t>(runs_[run + 1].first, table->size()) : table->size();
             std::memset(table->data() + runs_[run].first, runs_[run].second, end - runs_[run].first);
         }
         return table;
@@ -91,10 +91,16 @@ const uint8_t *ClassTable::wide() const {
     return wide_.get(make).data();
 }
 
+uint8_t ClassTable::class_of(uint32_t code_point) const {
+    if (code_point < std::tuple_size<OfEach>::value) return wide()[code_point];
+    const auto behind = std::upper_bound(runs_.begin(), runs_.end(), std::make_pair(code_point, uint8_t(255)));
+    return std::prev(behind)->second;
+}
+
 uint8_t ClassTable::class_at(const unsigned char *text, size_t size, size_t position) const {
     if (text[position] < 0x80) return ascii_[text[position]];
     unsigned length;
-    return wide()[code_point_at(text + position, text + size, length)];
+    return class_of(code_point_at(text + position, text + size, length));
 }
 
 uint8_t ClassTable::class_before(const unsigned char *text, size_t position) const {
@@ -103,7 +109,7 @@ uint8_t ClassTable::class_before(const unsigned char *text, size_t position) con
     return class_at(text, position, start);
 }
 
-void ClassTable::classify_mixed(const unsigned char *text, size_t size, size_t end, const uint8_t *class_of, uint8_t *classes,
+void ClassTable::classify_mixed(const unsigned char *text, size_t size, size_t end, const uint8_t *wide, uint8_t *classes,
                                 uint32_t *offsets, size_t &place, size_t &count) const {
     size_t i = place, n = count;
     while (i < end && size - i >= 8) {
@@ -113,7 +119,7 @@ void ClassTable::classify_mixed(const unsigned char *text, size_t size, size_t e
             const uint64_t code_points = (bytes & 0x001F001F001F001Fu) << 6 | (bytes >> 8 & 0x003F003F003F003Fu);
             for (size_t k = 0; k < 4; ++k, i += 2) {
                 offsets[n + k] = static_cast<uint32_t>(i);
-                classes[n + k] = class_of[code_points >> (16 * k) & 0xFFFF];
+                classes[n + k] = wide[code_points >> (16 * k) & 0xFFFF];
             }
             n += 4;
             continue;
@@ -123,10 +129,10 @@ void ClassTable::classify_mixed(const unsigned char *text, size_t size, size_t e
             classes[n++] = ascii_[bytes & 0x7F];
             i += 1;
         } else if ((bytes & 0xC0E0) == 0x80C0) {
-            classes[n++] = class_of[(bytes & 0x1F) << 6 | (bytes >> 8 & 0x3F)];
+            classes[n++] = wide[(bytes & 0x1F) << 6 | (bytes >> 8 & 0x3F)];
             i += 2;
         } else if ((bytes & 0xC0C0F0) == 0x8080E0) {
-            classes[n++] = class_of[(bytes & 0x0F) << 12 | (bytes >> 8 & 0x3F) << 6 | (bytes >> 16 & 0x3F)];
+            classes[n++] = wide[(bytes & 0x0F) << 12 | (bytes >> 8 & 0x3F) << 6 | (bytes >> 16 & 0x3F)];
             i += 3;
         } else {
             break;
@@ -155,7 +161,7 @@ size_t ClassTable::classify(const unsigned char *text, size_t size, uint8_t *cla
     });
     is_ascii = done == size;
     if (is_ascii) return size;
-    const uint8_t *class_of = wide();
+    const uint8_t *const wide_classes = wide();
     uint32_t *offsets = offset_buffer.room(size + MARGIN);
     in_pieces(done, poll, [&](size_t from, size_t end) {
         for (size_t i = from; i < end; ++i) offsets[i] = static_cast<uint32_t>(i);
@@ -164,7 +170,7 @@ size_t ClassTable::classify(const unsigned char *text, size_t size, uint8_t *cla
     in_pieces(size - done, poll, [&](size_t, size_t most) {
         const size_t end = done + most;  // of a piece; the last character may extend beyond
         while (i < end) {
-            classify_mixed(text, size, end, class_of, classes, offsets, i, count);
+            classify_mixed(text, size, end, wide_classes, classes, offsets, i, count);
             if (i >= end) break;
             if (text[i] < 0x80) {
                 size_t run = 0;
@@ -179,7 +185,7 @@ size_t ClassTable::classify(const unsigned char *text, size_t size, uint8_t *cla
             }
             unsigned length;
             offsets[count] = static_cast<uint32_t>(i);
-            classes[count++] = class_of[code_point_at(text + i, text + size, length)];
+            classes[count++] = class_of(code_point_at(text + i, text + size, length));
             i += length;
         }
     });

@@ -1,7 +1,8 @@
 // Text to classes: the class number of every code point of a block, and a look-up of many at once.
 //
 // ASCII is looked up in a table of 128, 32 bytes at a time if the processor has byte shuffles; other code points are
-// decoded, and looked up in a table of all of them, which is made on first use.
+// decoded, and looked up in a table, which is made on first use: of planes 0 and 1, since all of them would be 1.1 MB that a
+// process's first text touches. What is behind these is searched for.
 
 #pragma once
 
@@ -41,19 +42,20 @@ public:
                     const Poll &poll) const;
 
 private:
-    using OfEach = std::array<uint8_t, 0x110000>;
+    using OfEach = std::array<uint8_t, 0x20000>;
 
     const uint8_t *wide() const;
+    uint8_t class_of(uint32_t code_point) const;
 
     // Writes classes and offsets of characters of one to three bytes from `place` to `end` or up to 7 bytes beyond it; `place`
     // and `count` are moved behind them. Stops at other bytes, where eight ASCII characters follow each other, and within the
     // last 7 bytes of a text.
-    void classify_mixed(const unsigned char *text, size_t size, size_t end, const uint8_t *class_of, uint8_t *classes,
+    void classify_mixed(const unsigned char *text, size_t size, size_t end, const uint8_t *wide, uint8_t *classes,
                         uint32_t *offsets, size_t &place, size_t &count) const;
 
     uint8_t ascii_[128] = {};
     std::vector<std::pair<uint32_t, uint8_t>> runs_;
-    Lazy<OfEach> wide_;  // the class of every code point; made when the first non-ASCII one comes
+    Lazy<OfEach> wide_;  // the class of each of these code points; made when the first non-ASCII one comes
 };
 
 }  // namespace ggufbpe
