@@ -32,7 +32,7 @@ GROUPS = {  # what for: command: what it does, in a line
         "chat": "the prompt of a chat, or its ids, as llama-server makes them",
         "explain": "how a text becomes ids, step by step",
         "compare": "how several models tokenize one text, side by side",
-        "info": "what a model file says about its tokenizer",
+        "info": "what a model file says about itself and its tokenizer",
         "models": "the models on this machine, whichever program downloaded them",
         "list-pre": "the pre-tokenizers and their patterns",
     },

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _DESCRIPTION = """\
-Show what a model file says about its tokenizer: the model and its pre-tokenizer, sizes, flags, special tokens \
-and the tokens that end a generation, all after llama.cpp's loading rules; and which engine of ggufbpe makes the ids.
+Show what a model file says about itself, such as its context length, and about its tokenizer: the model and its \
+pre-tokenizer, sizes, flags, special tokens and the tokens that end a generation, all after llama.cpp's loading \
+rules; and which engine of ggufbpe makes the ids.
 
 For tokenizers that ggufbpe does not read, the metadata is shown. If the tokenizer is broken, the \
 file's part is shown, then the error, and the exit code is 2. A file whose tensors llama.cpp refuses, as after a \
@@ -129,6 +130,7 @@ def _plain(rows: list[tuple[str, str]]) -> Rows:
 
 def _file_rows(facts: Facts) -> list[tuple[str, str]]:
     file, general = facts["file"], facts["general"]
+    context = general["context_length"]
     templates = facts["chat_templates"].items()
     named = [
         f"{length} characters" + (f" ({name})" if name != "default" else "") for name, length in templates
@@ -142,6 +144,7 @@ def _file_rows(facts: Facts) -> list[tuple[str, str]]:
         *([("broken", file["problem"])] if "problem" in file else []),
         ("architecture", general["architecture"] or "not given"),
         ("name", general["name"] or "not given"),
+        ("context length", "not given" if context is None else counted(context, "token")),
         ("file type", general["file_type"] or "not given"),
         ("chat template", ", ".join(named) or "none"),
     ]

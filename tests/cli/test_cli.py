@@ -968,6 +968,7 @@ def test_info_of_the_default_model(run: Run) -> None:
         r"  GGUF            version 3, little-endian, 16 keys, 0 tensors, \d+ bytes",
         r"  architecture    gpt2",
         r"  name            gpt-2",
+        r"  context length  1024 tokens",
         r"  file type       F16 \(1\)",
         r"  chat template   none",
         r"  model           gpt2: byte pair encoding",
@@ -991,6 +992,7 @@ def test_info_json(run: Run, tmp_path: Path) -> None:
         pre="llama-bpe",
         general__name="A model",
         general__file_type=1024 + 15,
+        llama__context_length=4096,
         tokenizer__ggml__eot_token_id=258,
         tokenizer__chat_template="{{ messages }}",
         tokenizer__chat_template__tools="{}",
@@ -1001,12 +1003,13 @@ def test_info_json(run: Run, tmp_path: Path) -> None:
         "size": model.stat().st_size,
         "version": 3,
         "byte_order": "little",
-        "keys": 13,
+        "keys": 14,
         "tensors": 0,
     }
     assert facts["general"] == {
         "architecture": "llama",
         "name": "A model",
+        "context_length": 4096,
         "file_type": "Q4_K_M (15), guessed",
     }
     assert facts["chat_templates"] == {"default": 14, "tools": 2}

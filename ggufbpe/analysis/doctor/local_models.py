@@ -30,7 +30,7 @@ from ...hub.stores import all_stores
 from ...hub.stores.stored_model import StoredModel, entries
 from .examination import doctor
 from .finding import Examination
-from .model_info import string_of
+from .model_info import context_length, string_of
 from .security.audit import audit
 
 BROKEN = "broken"
@@ -146,16 +146,13 @@ def model_size(path: str) -> int:
 
 
 def _facts(file: GGUFFile) -> dict[str, Any]:
-    architecture = string_of(file, KEY_ARCHITECTURE)
     template = string_of(file, TokenizerKey.CHAT_TEMPLATE)
-    context = f"{architecture}.context_length"
-    number = file[context] if context in file else None  # noqa: SIM401 - no dict, has no get
     return {
-        "architecture": architecture,
+        "architecture": string_of(file, KEY_ARCHITECTURE),
         "tokenizer": string_of(file, TokenizerKey.MODEL),
         "pre": string_of(file, TokenizerKey.PRE),
         "tokens": file.array_length(TokenizerKey.LIST) if TokenizerKey.LIST in file else None,
-        "context": number if isinstance(number, int) and not isinstance(number, bool) else None,
+        "context": context_length(file),
         "chat_template": None if template is None else len(template),
     }
 

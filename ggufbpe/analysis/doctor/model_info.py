@@ -128,6 +128,7 @@ def _file_facts(file: GGUFFile) -> Facts:
         "general": {
             "architecture": string_of(file, KEY_ARCHITECTURE),
             "name": string_of(file, KEY_NAME),
+            "context_length": context_length(file),
             "file_type": file_type(file),
         },
         "tokenizer": {
@@ -152,6 +153,13 @@ def string_of(file: GGUFFile, key: str) -> str | None:
     if key not in file or file.value_type(key) is not GGUFValueType.STRING:
         return None
     return str(file[key]).partition("\0")[0]
+
+
+def context_length(file: GGUFFile) -> int | None:
+    """The number of tokens that the model was trained for, llama.cpp's n_ctx_train; None if it is not given."""
+    key = f"{string_of(file, KEY_ARCHITECTURE)}.context_length"
+    value = file[key] if key in file else None  # noqa: SIM401 - no dict, has no get
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def file_type(file: GGUFFile) -> str | None:

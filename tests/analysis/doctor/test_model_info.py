@@ -40,6 +40,27 @@ def test_a_tokenizer_that_is_read() -> None:
     assert "error" not in found.to_dict()
 
 
+@pytest.mark.parametrize(
+    ("field", "length"),
+    [
+        (Field(GGUFValueType.UINT32, 131072), 131072),
+        (Field(STRING, "long"), None),
+        (Field(GGUFValueType.BOOL, True), None),
+        (None, None),
+    ],
+)
+def test_the_context_length_is_that_of_the_architecture(
+    field: Field | None, length: int | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "model.gguf"
+    keys = {
+        "general.architecture": Field(STRING, "qwen2"),
+        "llama.context_length": Field(GGUFValueType.UINT32, 1),
+    }
+    path.write_bytes(packed_file(keys if field is None else {**keys, "qwen2.context_length": field}))
+    assert info(path).general["context_length"] == length
+
+
 @pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
 def test_overrides_are_those_of_from_gguf() -> None:
     found = info(GPT2, overrides={PRE: "qwen2", "tokenizer.ggml.add_bos_token": True})
