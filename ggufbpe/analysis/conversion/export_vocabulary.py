@@ -29,7 +29,8 @@ class Exported(NamedTuple):
     """The result of `export`: the contents of the `files` by name, the main file first, and how far ids agree.
 
     `limits` are known reasons for other ids in programs that read these files. `agreement` is the comparison of ids;
-    None if ids were not compared, and then `not_checked` says why, or is "" if no comparison was wanted.
+    None if ids were not compared, and then `not_checked` says why, or is "" if no comparison was wanted or no library
+    reads the format.
     """
 
     files: dict[str, bytes]
