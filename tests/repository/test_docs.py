@@ -172,6 +172,11 @@ def test_types_that_public_functions_return_are_public(function: Any) -> None:
     assert set(re.findall(r"\w+", returned)) <= {*ggufbpe.__all__, *NOT_OURS}
 
 
+@pytest.mark.parametrize("function", {**FUNCTIONS, **METHODS}.values(), ids=[*FUNCTIONS, *METHODS])
+def test_help_shows_defaults_that_can_be_written(function: Any) -> None:
+    assert re.findall(r"<function [^>]*>|mappingproxy|<\w.* at 0x", str(inspect.signature(function))) == []
+
+
 # Attributes of public classes that are for the package itself: what they are made of is not described.
 INNER = {
     *(

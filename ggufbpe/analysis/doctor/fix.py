@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..._util.caller import frames_to_caller
@@ -42,8 +41,6 @@ from ...hub.model_location import ModelName, is_blob, locate
 from ...models.loading import load
 from ...models.vocabulary import GGUFWarning
 from .template_edits import ChatTemplates, template_edits, try_template
-
-_NOTHING: Mapping[str, Value | Field] = MappingProxyType({})
 
 
 class KeyChange(NamedTuple):
@@ -84,7 +81,7 @@ def fix(
     output: str | os.PathLike[str] | None = None,
     *,
     in_place: bool = False,
-    set: Mapping[str, Value | Field] = _NOTHING,
+    set: Mapping[str, Value | Field] | None = None,
     remove: str | Iterable[str] = (),
     token_types: Mapping[Tokens, str | TokenType] | Iterable[tuple[Tokens, str | TokenType]] = (),
     chat_template: ChatTemplates | None = None,
@@ -130,7 +127,7 @@ def fix(
         return Fixed(source, "", recovered=recovered, size=os.path.getsize(source))
 
     def edits(file: GGUFFile) -> list[Edit]:
-        return edits_for(file, set, removed, tokens, chat_template, force)
+        return edits_for(file, set or {}, removed, tokens, chat_template, force)
 
     return write_changes(source, output, edits, in_place=in_place, force=force)
 

@@ -58,7 +58,7 @@ def verify(
     timeout: float = 30.0,
     report: Report | None = None,
     progress: OnProgress | None = None,
-    stop: Callable[[], bool] = lambda: False,
+    stop: Callable[[], bool] | None = None,
 ) -> Verification:
     """Compare the ids of texts with those of another tokenizer: what differs, where, and why.
 
@@ -168,7 +168,7 @@ def ids_compared(
     parse_special: bool = True,
     progress: OnProgress = lambda _: None,
     propose: bool = True,
-    stop: Callable[[], bool] = lambda: False,
+    stop: Callable[[], bool] | None = None,
 ) -> Verification:
     """Compare texts with an oracle that is open; without `propose`, no change of the model is proposed.
 
@@ -178,11 +178,11 @@ def ids_compared(
     """
     add_special, parse_special = oracle.add_special(add_special), oracle.parse_special(parse_special)
     job = Examining(tokenizer, oracle, add_special, parse_special, progress, propose)
-    for batch in _batches(takewhile(lambda _: not stop(), texts), oracle.batch):
+    for batch in _batches(takewhile(lambda _: not (stop and stop()), texts), oracle.batch):
         job.compare(batch)
     if oracle.recorded and not job.result.texts:
         raise OracleError("there is no text to go with the recorded ids")
-    job.result.is_stopped = stop()
+    job.result.is_stopped = bool(stop and stop())
     if not job.result.is_stopped:
         oracle.require_all_taken()
     job.examine()

@@ -41,11 +41,12 @@ _CLEAR = ("other model", "out of range")
 class Differences:
     """The result of `diff`: the differences of vocabularies and chat templates by section, and of texts if given.
 
-    `models` are the paths of both, `names` what they are called in words. `sections` maps each section
-    ("tokens", "types", "merges", "flags", "special", "pre", "templates") to its differences, an empty list if there are
-    none. `texts` is the comparison of the texts; None if none were given. If both have one vocabulary and one of them looks broken, `suspect` is 0
-    for the first or 1 for the second, `reasons` say why, and `proposal` is the change that makes it like the other. If
-    nothing tells which file is right, `changes` has what each would have to change to be like the other.
+    `models` are the paths of both, `names` what they are called in words. `sections` maps each section ("tokens",
+    "types", "merges", "flags", "special", "pre", "templates") to its differences, an empty list if there are none.
+    `texts` is the comparison of the texts; None if none were given. If both have one vocabulary and one of them looks
+    broken, `suspect` is 0 for the first or 1 for the second, `reasons` say why, and `proposal` is the change that makes
+    it like the other. If nothing tells which file is right, `changes` has what each would have to change to be like the
+    other.
     """
 
     models: tuple[str, str]
