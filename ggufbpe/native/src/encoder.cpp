@@ -268,15 +268,15 @@ void Encoder::encode_shared(const Text &text, const EncodeOptions &options, size
         std::atomic<size_t> total{0};
         on_threads(spans.size(), threads, poll, [&](WorkCounter &turns, const Poll &poll_here, bool) {
             TextModel::Lease scratch(*model_);
+            Ids made;
             for (size_t turn; turns.take(turn);) {
-                Ids made = ordered->spare();
                 Sink here = ids.only_counts() ? Sink() : Sink(made);
                 const auto [first, end] = spans[turn];
                 encode_parts(text, &parts[first], end - first, *scratch, here, poll_here);
                 if (ids.only_counts()) {
                     total += here.count();
                 } else {
-                    ordered->put(turn, std::move(made));
+                    made = ordered->put(turn, std::move(made));
                 }
                 poll_here();
             }
@@ -351,9 +351,14 @@ class Waiting {
 public:
     using Encoded = Encoder::Encoded;
 
-    void put(Encoded &&encoded) {
+    // Returns an empty one, in memory that was used before if there is any.
+    Encoded put(Encoded &&encoded) {
         std::lock_guard<std::mutex> lock(mutex_);
         waiting_.push_back(std::move(encoded));
+        if (spare_.empty()) return {};
+        Encoded found = std::move(spare_.back());
+        spare_.pop_back();
+        return found;
     }
     void get_all(std::vector<Encoded> &to) {
         std::lock_guard<std::mutex> lock(mutex_);
@@ -367,13 +372,6 @@ public:
             spare_.push_back(std::move(one));
         }
         taken.clear();
-    }
-    Encoded spare() {
-        std::lock_guard<std::mutex> lock(mutex_);
-        if (spare_.empty()) return {};
-        Encoded found = std::move(spare_.back());
-        spare_.pop_back();
-        return found;
     }
 
 private:
@@ -424,8 +422,8 @@ void Encoder::encode_batch(const std::vector<Text> &texts, const EncodeOptions &
     on_threads(groups.size(), few ? 1 : threads, poll, [&](WorkCounter &turns, const Poll &poll_here, bool is_caller) {
         std::optional<TextModel::Lease> scratch;
         if (!few) scratch.emplace(*model_);
+        Encoded encoded;
         for (size_t turn; turns.take(turn);) {
-            Encoded encoded = waiting->spare();
             encoded.first = groups[turn].first;
             for (size_t i = encoded.first; i < groups[turn].second; ++i) {
                 if (few) {
@@ -438,7 +436,7 @@ void Encoder::encode_batch(const std::vector<Text> &texts, const EncodeOptions &
                 }
                 encoded.ends.push_back(encoded.ids.size());
             }
-            waiting->put(std::move(encoded));
+            encoded = waiting->put(std::move(encoded));
             if (is_caller && collector.is_due()) take_all();
             poll_here();
         }

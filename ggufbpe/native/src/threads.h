@@ -125,16 +125,8 @@ class OrderedIds {
 public:
     OrderedIds(Sink &to, size_t parts) : to_(to), waiting_(parts), is_waiting_(parts, false) {}
 
-    // An empty Ids, in memory that was used before if there is any.
-    Ids spare() {
-        std::lock_guard<std::mutex> lock(mutex_);
-        if (spare_.empty()) return Ids();
-        Ids found = std::move(spare_.back());
-        spare_.pop_back();
-        return found;
-    }
-
-    void put(size_t part, Ids &&ids) {
+    // Returns empty ids for the next part, in memory that was used before if there is any.
+    Ids put(size_t part, Ids &&ids) {
         std::unique_lock<std::mutex> lock(mutex_);
         waiting_[part] = std::move(ids);
         is_waiting_[part] = true;
@@ -151,6 +143,10 @@ public:
             if (--copying_ == 0) none_copies_.notify_all();
             spare_.push_back(std::move(one));
         }
+        if (spare_.empty()) return Ids();
+        Ids found = std::move(spare_.back());
+        spare_.pop_back();
+        return found;
     }
 
 private:
