@@ -252,9 +252,9 @@ class Tokenizer(
         return "reference" if given == "reference" or native is None else "native"
 
     def trace(self, text: Text, *, add_special: bool = True, parse_special: bool = True) -> Trace:
-        """Every step from `text` to its ids: fragments, words, merges and tokens, as plain data classes.
+        """Return every step from `text` to its ids, a `Trace`: fragments, words, merges and tokens.
 
-        `tok.trace(text).ids` equals `tok.encode(text)`. ggufbpe/tokenizer/trace.py describes the classes.
+        `tok.trace(text).ids` equals `tok.encode(text)`.
         """
         with IMPORT_LOCK:
             from .trace import trace

@@ -153,7 +153,7 @@ class EncodeMethods:
     ) -> list[list[int]]:
         """Return the ids of each text, computed on `threads` threads (compiled engine); None means one per processor.
 
-        `TypeError` for a single text.
+        The other arguments and errors are those of `encode`. `TypeError` for a single text.
         """
         arguments = _batch_arguments(texts, add_special, parse_special, threads)
         return self._engine.encode_batch(*arguments)

@@ -78,11 +78,11 @@ def import_vocabulary(
     check: bool = True,
     sample: Iterable[str] = (),
 ) -> ImportedVocabulary:
-    """Make a GGUF vocabulary of another program's tokenizer files, and compare its ids with that program's.
+    """Make a GGUF vocabulary from another program's tokenizer files, and compare its ids with that program's.
 
     `path` is a tokenizer.json, a tokenizer.model of sentencepiece, a vocab.txt, a merges.txt with vocab.json beside it,
     or a directory with one of them; docs/export.md says what is read beside it. `pre` is the name of the pre-tokenizer;
-    without it, the name is found from the patterns. `architecture` and `name` are those of the model.
+    without it, the name is found from the patterns. `architecture` and `name` are written as those of the model.
 
     With `check`, the library that reads the file encodes random texts, characters of every kind, and the texts in
     `sample`. If there is no such library or it is not installed, `not_checked` says so.

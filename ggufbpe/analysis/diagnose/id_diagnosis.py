@@ -65,14 +65,17 @@ def diagnose(
 ) -> Diagnosis:
     """Find out why `ids` from elsewhere are not those of a model for a text: the best explanation first.
 
+    `model` is a `Tokenizer` or the path of a file, and so are `others`, models that the ids may come from; `text` is a
+    `str`, bytes, or the `pathlib.Path` of a file. `add_special` and `parse_special` are those of `Tokenizer.encode`,
+    for the model's ids. If the model adds EOS but not BOS, ids without EOS, as the command llama-tokenize prints them,
+    also count as its own, and `added_as` of the result says so; likewise for the right tokenizer model, if the file
+    names a wrong one.
+
     Instead of a text, a `chat` may be given (messages or the body of a request), and then either the ids or the
     `expected_prompt`; `chat_template` and `now` are those of `Tokenizer.apply_chat_template`.
 
-    `model` is a `Tokenizer` or the path of a file, and so are `others`, models that the ids may come from; `text` is
-    a `str`, bytes, or the `pathlib.Path` of a file. `add_special` and `parse_special` are as in `Tokenizer.encode`,
-    for the model's ids. If the model adds EOS but not BOS, ids as the command llama-tokenize prints them also count as
-    its own; `added_as` says so. If the file names a wrong tokenizer model, so do those of the right one. `TypeError`
-    for ids that are not integers, `GGUFError` for a model that cannot be used.
+    Raises `TypeError` for ids that are not integers, `ValueError` for ids or prompts without a text or chat to go with
+    them, and `GGUFError` for a model that cannot be used.
 
     >>> from ggufbpe import Tokenizer
     >>> tok = Tokenizer.from_gguf("model.gguf")

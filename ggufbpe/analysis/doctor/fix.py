@@ -92,25 +92,27 @@ def fix(
 ) -> Fixed:
     """Write a copy of a model with changed metadata to `output`, or with `in_place` change the model itself.
 
-    `set` has keys with their new values, which are Python's: keys of the tokenizer get the type that llama.cpp expects,
-    others the type that they have in the file, new ones one that holds the value. `ggufbpe.gguf.value_types.Field` sets
-    another type, and a new key that is spelt nearly as one that llama.cpp reads, otherwise a `ValueError`.
-    `remove` is a key, or several. `token_types` maps tokens (an id, a text, or a range of ids) to types such as
-    "CONTROL". `chat_template` is a template, "known:NAME" for llama.cpp's of that name, the `pathlib.Path` of a
-    template or of a model or folder of transformers that has one, the name of a model ("hf:OWNER/REPO"), or a mapping
-    from names ("tool_use") to these. One that fails on a chat of one message, or leaves it out, is a `ChatError`.
+    `set` maps keys to new values, which are Python's: a key of the tokenizer gets the type that llama.cpp expects,
+    another key the type that it has in the file, and a new key a type that holds the value. A
+    `ggufbpe.gguf.value_types.Field` gives another type; it is needed for a new key that is spelt nearly as one that
+    llama.cpp reads. `remove` is a key, or several. `token_types` maps tokens (an id, a text, or a range of ids) to
+    types such as "CONTROL". `chat_template` is a template, "known:NAME" for llama.cpp's of that name, the
+    `pathlib.Path` of a template or of a model or folder of transformers that has one, the name of a model
+    ("hf:OWNER/REPO"), or a mapping from names ("tool_use") to these. A template that fails on a chat of one message, or
+    leaves the message out, raises `ChatError`.
 
     `rename_tokens` maps tokens (an id or a text) to new texts; a token that merges make or use cannot be renamed.
-    `add_tokens` has texts of new tokens, which get the ids behind the last one, mapped to their types ("USER_DEFINED"
-    without one). `remove_tokens` are ids or texts, and all ids behind them move, in other keys too. Ids are those of
-    the model as it is. Tensors that have a row for each token forbid both: a `TensorError` names them. A chat template
-    that has the text of a token that is gone is a `GGUFWarning`.
+    `add_tokens` are the texts of new tokens, which get the ids after the last one, or maps them to types
+    ("USER_DEFINED" by default). `remove_tokens` are ids or texts; all ids after them move, in other keys too. Every id
+    is one of the model before the change. Tensors that have a row for each token forbid adding and removing: a
+    `TensorError` names them. Warns (`GGUFWarning`) if the chat template still has the text of a token that is gone.
 
     The tensors stay byte for byte. The copy is opened as a tokenizer before it is put in place: if it has an error that
-    the model does not have, or one in a key that was changed, nothing is written and the `GGUFError` is raised. A
-    model whose tensors llama.cpp refuses, as after a download that was cut off, is a `TensorError`. `force` writes it
-    anyway, and overwrites an existing file. In place, only the metadata is written if it fits; interrupted, the file
-    stays as it was. A change that a crash interrupted is undone or finished first; without changes, only that.
+    the model does not have, or one in a key that was changed, nothing is written and the `GGUFError` is raised. A model
+    whose tensors llama.cpp refuses, as after a download that was cut off, raises `TensorError`. `force` writes it
+    anyway, and overwrites an existing file. In place, only the metadata is written if it fits, and the file stays as it
+    was if that is interrupted. A change that a crash interrupted is undone or finished first; without changes, only
+    that is done.
 
     >>> fix("model.gguf", "fixed.gguf", set={"tokenizer.ggml.pre": "llama-bpe"})
     <Fixed 'fixed.gguf': 1 key changed, copied>

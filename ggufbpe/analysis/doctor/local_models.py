@@ -39,23 +39,31 @@ _MOST_VERDICTS = 4000  # in the cache
 
 @dataclass(frozen=True)
 class LocalModel:
-    """A model on this machine. Facts that the file lacks are None."""
+    """A model on this machine. Facts that the file lacks are None.
 
-    name: str  # as typed
-    names: tuple[str, ...]  # all names that open it; of a broken one, all that it has
-    store: str  # "Ollama", "Hugging Face", "llama.cpp" or "LM Studio"
+    `name` is the shortest of the `names` that open the model (of a broken one, of all names). `store` is "Ollama",
+    "Hugging Face", "llama.cpp" or "LM Studio", `path` the path of the file, and `size` the number of bytes of all its
+    parts. `architecture`, `tokenizer` (`tokenizer.ggml.model`) and `pre` are as in the file. `tokens` is the size of
+    the vocabulary, `context` the length in tokens that the model was trained with, and `chat_template` the length of
+    the template in characters. `verdict` is "healthy", "warning", "error", or "broken", and then `problem` says why.
+    `security` is the verdict of `audit`; None without jinja2 and for a broken model. If no verdicts were requested,
+    `verdict` is None but for broken models, and `security` always.
+    """
+
+    name: str
+    names: tuple[str, ...]
+    store: str
     path: str
-    size: int | None = None  # bytes, of all parts
+    size: int | None = None
     architecture: str | None = None
-    tokenizer: str | None = None  # `tokenizer.ggml.model`
-    pre: str | None = None  # `tokenizer.ggml.pre`
+    tokenizer: str | None = None
+    pre: str | None = None
     tokens: int | None = None
-    context: int | None = None  # tokens that the model was trained with
-    chat_template: int | None = None  # characters
-    verdict: str | None = None  # "healthy", "warning", "error" or "broken"; None if not requested
-    # the verdict of an audit, likewise, but never "broken"; None without jinja2, too
+    context: int | None = None
+    chat_template: int | None = None
+    verdict: str | None = None
     security: str | None = None
-    problem: str | None = None  # why it is broken
+    problem: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The object that `ggufbpe models --json` writes."""

@@ -41,24 +41,34 @@ Facts = dict[str, Any]  # a JSON object
 class ModelInfo(NamedTuple):
     """The result of `info`: facts about a model file, in sections as `ggufbpe info --json` writes them.
 
-    Sections that do not apply are None: those of the tokenizer if ggufbpe does not read it or it is broken, and
-    `metadata` if ggufbpe reads it.
+    Sections that do not apply are None, such as those of a broken tokenizer, and `metadata` of one that ggufbpe reads.
+
+    - `file`: "path", "size" in bytes, "version", "byte_order", "keys", "tensors"; maybe "name", "note", "problem"
+    - `general`: "architecture", "name", "context_length" in tokens, "file_type", each None if it is not given
+    - `tokenizer`: "model", "description", "supported", "pre"; maybe "family", "splits_alike", "patterns", "problem"
+    - `chat_templates`: the length of each in characters, by name; the unnamed one is "default"
+    - `engine`: the one that computes ids here, "native" or "reference"
+    - `sizes`: the numbers of "tokens" and "merges", and "types": the number of tokens of each kind
+    - `flags`: whether BOS is added ("add_bos"), words that are tokens are taken whole ("ignore_merges"), and others
+    - `special_tokens`: "name", "id" and "text" of each
+    - `end_of_generation`: "id" and "text" of each token that ends a generation
+    - `corrections`: "id", "what" and "token" of each thing that llama.cpp corrects when it loads the file
+    - `metadata`: the keys of a tokenizer that ggufbpe does not read; of arrays, their length
+    - `error`: why the tokenizer cannot be used; None if it is not broken
     """
 
-    file: Facts  # "path", "size" in bytes, "version", "byte_order", "keys", "tensors"; maybe "name", "note", "problem"
-    general: Facts  # "architecture", "name", "file_type", each None if it is not given
-    # "model", "description", "supported", "pre"; maybe "family", "splits_alike", "patterns" ...
+    file: Facts
+    general: Facts
     tokenizer: Facts
-    chat_templates: dict[str, int]  # the characters of each by name; the unnamed one is "default"
-    engine: str  # that computes ids here: "native" or "reference"
-    sizes: Facts | None = None  # "tokens", "merges", and "types": the number of tokens by kind
-    flags: dict[str, bool] | None = None  # "add_bos" and the others
-    special_tokens: list[Facts] | None = None  # "name", "id" and "text"
-    end_of_generation: list[Facts] | None = None  # "id" and "text"
-    corrections: list[Facts] | None = None  # what llama.cpp corrects when it loads the file
-    # the keys of a tokenizer that ggufbpe does not read; of arrays, their length
+    chat_templates: dict[str, int]
+    engine: str
+    sizes: Facts | None = None
+    flags: dict[str, bool] | None = None
+    special_tokens: list[Facts] | None = None
+    end_of_generation: list[Facts] | None = None
+    corrections: list[Facts] | None = None
     metadata: Facts | None = None
-    error: GGUFError | None = None  # why the tokenizer cannot be used, if it is broken
+    error: GGUFError | None = None
 
     def to_dict(self) -> Facts:
         """Return the object that `ggufbpe info --json` writes."""

@@ -62,25 +62,28 @@ def verify(
 ) -> Verification:
     """Compare the ids of texts with those of another tokenizer: what differs, where, and why.
 
-    `model` is a `Tokenizer` or the path of a file. `against` is a `Tokenizer`, a list of ids for each text, or what the
-    command's `--against` takes: "llama-tokenize", "xllamacpp", "llama-cpp-python", "server:URL", "tiktoken:ENCODING",
-    "hf:OWNER/REPO", or the path of a GGUF, a tokenizer.json, a tokenizer.model, a .tiktoken file or recorded ids.
+    `model` is a `Tokenizer` or the path of a file. `against` is a `Tokenizer`, a list of ids for each text, or a `str`:
+    "llama-tokenize", "xllamacpp", "llama-cpp-python", "server:URL", "tiktoken:ENCODING", "hf:OWNER/REPO", or the path
+    of a GGUF, a tokenizer.json, a tokenizer.model, a .tiktoken file or recorded ids.
 
     `texts` are `str`, bytes, files and directories (`pathlib.Path`) and binary streams, or one of them; they are
-    followed by `fuzz` random texts, determined by `seed`. Files are split into texts of 64 KiB; compressed ones and
-    JSON lines are recognized by their names, and `field` is the text of JSON lines. Without `read_ignored`, files that
-    git ignores are left out. `escape` processes backslash escapes. The flags are those of `Tokenizer.encode`.
+    followed by `fuzz` random texts, determined by `seed`. Files are split into texts of 64 KiB; compressed files and
+    JSON lines are recognized by their names, and `field` is the field of JSON lines that is read. Without
+    `read_ignored`, files that git ignores are left out. `escape` processes backslash escapes. `add_special` and
+    `parse_special` are those of `Tokenizer.encode`.
 
-    `chats` are messages or bodies of requests; the other side must make prompts, as "server:URL" and other models do,
-    and the folders and repositories of transformers, whose templates that package runs. Prompts and refusals are
-    compared first, then the ids of prompts. `chat_template` is that of `apply_chat_template`.
+    `chats` are lists of messages or bodies of requests. The other side must make prompts, as "server:URL" and other
+    models do, and folders and repositories of transformers, whose templates the package transformers runs. Prompts and
+    refusals are compared first, then the ids of the prompts. `chat_template` is that of
+    `Tokenizer.apply_chat_template`.
 
-    The other tokenizer has `timeout` seconds for a text. A file that cannot be read is an exception, unless
-    `report(name, error)` is there to take it, and then a result may have no texts. `progress` is called
-    with a `Progress` in texts, which counts "bytes", or in chats. Comparing ends where `stop` returns True, and the
-    result has `is_stopped` then.
-    `OracleError`, a `ValueError`, where the other tokenizer cannot be asked; `ValueError` where there are no texts;
-    `NotInstalledError` for chats without jinja2.
+    The other tokenizer has `timeout` seconds for a text. A file that cannot be read raises an exception, unless
+    `report(name, error)` is given to receive it; the result may then have no texts. `progress` is called with a
+    `Progress` in texts, which counts "bytes", or in chats. The comparison ends once `stop()` returns True, and
+    `is_stopped` of the result says so.
+
+    Raises `OracleError`, a `ValueError`, if the other tokenizer cannot be asked, `ValueError` if there are no texts,
+    and `NotInstalledError` for chats without jinja2.
 
     >>> verify("model.gguf", "llama-tokenize", ["Hello world"]).same            # doctest: +SKIP
     True

@@ -91,7 +91,7 @@ class Differences:
 def diff(a: Model, b: Model, texts: Source | Iterable[Source] = ()) -> Differences:
     """Find how the tokenizers of two models differ, and where they encode texts differently, and why.
 
-    For chat templates there is a unified diff, and which of a few small chats have different prompts.
+    The result also has a unified diff of the chat templates, and the small chats of which the prompts differ.
 
     `a` and `b` are each a `Tokenizer` or the path of a file; tokens are compared by their text, after llama.cpp's
     loading rules. `texts` are `str`, bytes, files (`pathlib.Path`) and binary streams, or one of them; each is encoded

@@ -114,11 +114,11 @@ def count_files(
     .jsonl and .ndjson files and each row of tables is a text of its own, from the field `field` (default: "text"). If
     `field` is given, all files not named as tables are read as JSON lines.
 
-    `add_bos` counts BOS and EOS once for each text if llama-tokenize adds them; `add_special`, in place of it, counts
-    the tokens that `Tokenizer.encode` adds with its `add_special`. `parse_special` recognizes control tokens. With
-    `chats`, files are chats instead (.json: one; .jsonl: one in each line), lists of messages or bodies of requests;
-    the prompt's tokens are counted as llama-server counts them, with `tools` and under `chat_template` as in
-    `Tokenizer.apply_chat_template`. Without `read_ignored`, files that git ignores are left out of directories.
+    `add_bos` counts, with each text, the BOS and EOS that llama-tokenize adds; if `add_special` is given, it decides
+    instead, as in `Tokenizer.encode`. `parse_special` recognizes control tokens. With `chats`, files are chats instead
+    (.json: one; .jsonl: one in each line), lists of messages or bodies of requests; the tokens of their prompts are
+    counted as llama-server counts them, with `tools` and `chat_template` as in `Tokenizer.apply_chat_template`. Without
+    `read_ignored`, files that git ignores are left out of directories.
 
     A file or record that cannot be read raises `OSError`, `CorpusError` or `ChatError`, unless `report(name, error)` is
     given to receive the error; the result then lists it. `progress` is called with a `Progress` in bytes of files.

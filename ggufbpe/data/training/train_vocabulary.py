@@ -74,28 +74,31 @@ def train(
 
     `corpus` is a list of texts (`str`: always a text, never a path), files and directories (`pathlib.Path`), and binary
     streams; JSON lines and compressed files are recognized by their names, and `field` is the field of JSON lines that
-    is read. `word_counts` are words that are already split. Texts are split by `pre`, a name of the registry ("gpt-2"
-    by default), "none" (each line is a word) or "words"; `units`, "bytes" or "chars", are what merging begins with.
+    is read. With errors="replace", bytes that are not UTF-8 are read as U+FFFD. `word_counts` maps words that are
+    already split to how often they occur. Texts are split by `pre`, a name in `tokenizer.ggml.pre` ("gpt-2" by
+    default), "none" (each line is a word) or "words"; `units`, "bytes" or "chars", are what merging begins with.
 
     `special` become control tokens, `user_defined` tokens that are always shown; both are cut out of the texts. `bos`
-    and `eos` name control tokens, by default the first of `special`; a named `bos` begins each text. Without any,
-    a GGUF has the token of byte 0 for both: see `TrainedVocabulary.save`. `vocab_size` counts all tokens but `unk`.
+    and `eos` name control tokens, by default the first of `special`; a named `bos` begins each text. Without any, a
+    GGUF has the token of byte 0 for both: see `TrainedVocabulary.save`. `unk` is the token for what has no other, and
+    `vocab_size` counts all tokens but that.
 
-    `end_of_word` is a symbol after each word, merged with others unless `merge_end_of_word` is False. Pairs rarer
-    than `min_frequency` and tokens of more than `max_token_length` units are not made. Of characters, the
-    `limit_alphabet` most frequent and those of `alphabet` are kept; the others are unknown. `seed_vocab` is a GGUF,
-    by path or name, whose tokens and merges come first, with `seed_overrides` in place of some of its keys, as in
-    `from_gguf`.
+    `end_of_word` is a symbol after each word, merged with others unless `merge_end_of_word` is False. Pairs rarer than
+    `min_frequency` and tokens of more than `max_token_length` units are not made. Of characters, the `limit_alphabet`
+    most frequent and those of `alphabet` are kept; the others are unknown. `seed_vocab` is a GGUF, by path or name,
+    whose tokens and merges come first, with `seed_overrides` in place of some of its keys, as in `Tokenizer.from_gguf`.
 
-    `progress` is called with a `Progress` whose step is "read", in bytes of files, or "merge", in merges.
-    `skipped` counts, by kind, files left out of directories. The first `record` merges are explained in `steps` of the
-    result: the words as they were cut, the runners-up, and how ties fell.
+    `progress` is called with a `Progress` whose step is "read", in bytes of files, or "merge", in merges. `skipped`
+    counts, by kind, files left out of directories. The first `record` merges are explained in `steps` of the result:
+    the words as they were cut, the runners-up, and how ties fell.
 
-    The result depends only on the texts and options; on the order of texts only if `ties` is "first-seen".
-    `threads` count words in the compiled engine (by default as many as there are); without it, there is one. With
-    `ray`, the address of a cluster or "local", they are its processes, which all find the files at the same paths.
-    Raises `ValueError` for options that do not go together, `CorpusError` for texts that cannot be read. If the
-    corpus has no text, a `GGUFWarning` says so.
+    The result depends only on the texts and options; of equally frequent pairs, `ties` says which is merged first,
+    "lowest-ids", "lexicographic" or "first-seen", and only with the last, the order of the texts matters. The compiled
+    engine counts words on `threads` threads, by default one for each processor. With `ray`, the address of a cluster or
+    "local", so many of its processes count them, which must all find the files at the same paths.
+
+    Raises `ValueError` for options that do not go together, `CorpusError` for texts that cannot be read. Warns
+    (`GGUFWarning`) if the corpus has no text.
 
     >>> train(["low lower lowest"], vocab_size=258).merges
     [('l', 'o'), ('lo', 'w')]
