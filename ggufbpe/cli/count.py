@@ -54,10 +54,10 @@ number is shown at the end; files named on the command line are always counted. 
 decompressed, and each line of .jsonl and .ndjson is a text of its own, as in `ggufbpe stats`. Files may be of any \
 size. A file that cannot be read is reported, the others are still counted, and the exit code is 2.
 
-With --chat, files are chats: a .json file is one chat, a .jsonl file has one in each line; a chat is a list of \
-messages or the body of a request. Tokens and bytes are those of the prompts, and tokens are counted as llama-server \
-does. A line that is not a chat is reported with its number, and the others are counted. A model without a chat \
-template needs one (--chat-template known:chatml). With --mmproj, images and audio are counted.
+With --chat, files are chats: a .json file is one chat or an array of chats, a .jsonl file has one in each line; a \
+chat is a list of messages or the body of a request. Tokens and bytes are those of the prompts, and tokens are \
+counted as llama-server does. A line that is not a chat is reported with its number, and the others are counted. A \
+model without a chat template needs one (--chat-template known:chatml). With --mmproj, images and audio are counted.
 
 As in llama-tokenize --show-count, BOS is counted if the model asks for it. Escape sequences are never processed.
 

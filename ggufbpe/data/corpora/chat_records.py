@@ -110,6 +110,25 @@ def is_chat_record(record: Mapping[str, Any]) -> bool:
     return any(all(field in record for field in fields) for fields, _ in _FORMS)
 
 
+def as_record(value: Any) -> Any:
+    """Return a list of messages as the record of a chat; anything else is returned as it is.
+
+    >>> as_record([{"role": "user", "content": "Hi"}])
+    {'messages': [{'role': 'user', 'content': 'Hi'}]}
+    """
+    if not isinstance(value, list) or not value:
+        return value
+    is_chat = all(isinstance(each, dict) and "role" in each and not is_chat_record(each) for each in value)
+    return {"messages": value} if is_chat else value
+
+
+def chats_in(found: Any) -> list[Any]:
+    """Return the chats in a file of JSON: each of an array of chats, or the one that the file is."""
+    records = list(map(as_record, found)) if isinstance(found, list) else []
+    are_chats = all(isinstance(each, dict) and is_chat_record(each) for each in records)
+    return records if records and are_chats else [found]
+
+
 def request_body_of(found: Any) -> Any:
     """Return the body of a request for a record in a published form; anything else is returned as it is.
 

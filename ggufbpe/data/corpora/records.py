@@ -306,6 +306,10 @@ def fields_of(line: str) -> dict[str, Any]:
         if isinstance(error, json.JSONDecodeError):
             raise ValueError(f"not JSON: {error.msg.removesuffix(' at')} at column {error.colno}") from None
         raise ValueError(f"not JSON: {error}") from None
+    if isinstance(fields, list):
+        from .chat_records import as_record
+
+        fields = as_record(fields)
     if not isinstance(fields, dict):
         raise ValueError("not an object")
     return fields

@@ -145,8 +145,10 @@ def _csv_rows(
 
 
 def _json_rows(stream: Any, name: str, columns: Sequence[str], start: int) -> Iterator[list[Row]]:
-    """The rows of a file of JSON, held in memory: an array of objects, one object, or an object a line."""
+    """The rows of a file of JSON, held in memory: an array of objects, one object or chat, or one a line."""
     import json  # not at the top: `count` of texts starts without it
+
+    from .chat_records import as_record
 
     data = stream.read()
     try:
@@ -157,9 +159,12 @@ def _json_rows(stream: Any, name: str, columns: Sequence[str], start: int) -> It
         if not str(error).startswith("Extra data"):  # after a whole value
             raise CorpusError(f"{name}: not JSON: {error}") from None
         found = list(_json_lines(data, name))
+    found = as_record(found)
     every = found if isinstance(found, list) else [found]
     for at in range(start, len(every), _ROWS):
-        some = (record if isinstance(record, dict) else {} for record in every[at : at + _ROWS])
+        some = (
+            record if isinstance(record, dict) else {} for record in map(as_record, every[at : at + _ROWS])
+        )
         yield [tuple(map(record.get, columns)) for record in some]
 
 

@@ -116,9 +116,9 @@ def count_files(
 
     `add_bos` counts, with each text, the BOS and EOS that llama-tokenize adds; if `add_special` is given, it decides
     instead, as in `Tokenizer.encode`. `parse_special` recognizes control tokens. With `chats`, files are chats instead
-    (.json: one; .jsonl: one in each line), lists of messages or bodies of requests; the tokens of their prompts are
-    counted as llama-server counts them, with `tools` and `chat_template` as in `Tokenizer.apply_chat_template`. Without
-    `read_ignored`, files that git ignores are left out of directories.
+    (.json: one or an array; .jsonl: one in each line), lists of messages or bodies of requests; the tokens of their
+    prompts are counted as llama-server counts them, with `tools` and `chat_template` as in
+    `Tokenizer.apply_chat_template`. Without `read_ignored`, files that git ignores are left out of directories.
 
     A file or record that cannot be read raises `OSError`, `CorpusError` or `ChatError`, unless `report(name, error)` is
     given to receive the error; the result then lists it. `progress` is called with a `Progress` in bytes of files.
@@ -302,7 +302,7 @@ class FileCounter:
 
     def _prompts(self, name: str, stream: IO[bytes]) -> Iterator[bytes | ChatCount]:
         """The prompts of the chats in a file."""
-        from ..corpora.chat_records import chat_of_record
+        from ..corpora.chat_records import chat_of_record, chats_in
 
         prompt = self._prompt
         assert prompt is not None
@@ -313,7 +313,7 @@ class FileCounter:
         elif has_json_lines(name):
             yield from read_lines(stream, name, self._report, lambda line: prompt(_parsed(line)))
         else:
-            yield prompt(_parsed(stream.read()))
+            yield from map(prompt, chats_in(_parsed(stream.read())))
 
     def _count_text(self, name: str, stream: IO[bytes], tell: Callable[[int], None]) -> TextCounts:
         """The counts of a text, read chunk by chunk so that memory does not grow with it."""

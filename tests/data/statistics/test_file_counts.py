@@ -113,6 +113,31 @@ def test_chats_have_the_tokens_of_their_prompts(tok: Tokenizer) -> None:
         ggufbpe.count_files(tok, "chat.json", chat_template=CHATML)
 
 
+HI, TWICE = CHAT["messages"], CHAT["messages"] * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "chats"),
+    [
+        ("a.json", json.dumps(TWICE), [TWICE]),
+        ("a.json", json.dumps(HI, indent=1), [HI]),
+        ("a.json", json.dumps(CHAT), [HI]),
+        ("a.json", json.dumps([CHAT, {"messages": TWICE}]), [HI, TWICE]),
+        ("a.json", json.dumps([HI, TWICE]), [HI, TWICE]),
+        ("a.jsonl", json.dumps(TWICE), [TWICE]),
+        ("a.jsonl", f"{json.dumps(CHAT)}\n{json.dumps(TWICE)}\n", [HI, TWICE]),
+    ],
+)
+def test_counts_statistics_and_shards_are_of_the_same_chats(
+    name: str, text: str, chats: list[Any], tok: Tokenizer
+) -> None:
+    Path(name).write_text(text)
+    tokens = sum(len(tok.apply_chat_template(messages, chat_template=CHATML)) for messages in chats)
+    assert ggufbpe.count_files(tok, name, chats=True, chat_template=CHATML).tokens == tokens
+    assert ggufbpe.stats(tok, Path(name), chats=True, chat_template=CHATML).total[0].texts == len(chats)
+    assert ggufbpe.encode_corpus(name, tok, "out", chats=True, chat_template=CHATML).documents == len(chats)
+
+
 @pytest.mark.parametrize("are_in_chats", [True, False])
 def test_tools_that_the_template_does_not_show_are_warned_of_once(are_in_chats: bool, tok: Tokenizer) -> None:
     tools = [{"type": "function", "function": {"name": "f"}}]
