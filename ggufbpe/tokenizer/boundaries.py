@@ -1,6 +1,6 @@
 """Where a text is best divided: the levels of boundaries, strongest first, as data.
 
-A level is a pattern over the bytes of UTF-8. What it matches, or its first group, is the separator; what stands before
+A level is a pattern over the bytes of UTF-8. What it matches, or a group of it, is the separator; what stands before
 and behind it belongs to different parts.
 """
 
@@ -20,12 +20,12 @@ BoundaryName = Literal["paragraph", "sentence", "line", "word", "token", "markdo
 
 
 class BoundaryLevel(NamedTuple):
-    """One level of boundaries, by `name`. `pattern` matches the separator, or has it as its first group that matches.
+    """One level of boundaries, called `name`, by the separators that `pattern` matches.
 
-    It is a compiled pattern of bytes, which are those of UTF-8; a boundary within a character does not count, nor one
-    before a byte that could continue a character. `hint` is in the text wherever the pattern matches. `in_fences` says
-    whether boundaries count within a fenced block of Markdown, if the levels have one that ends at such blocks.
-    `is_dense` is ignored; kept for compatibility.
+    If groups match, the separator is the one that closes last. The pattern is compiled, of bytes, which are those of
+    UTF-8; a boundary within a character does not count, nor one before a byte that could continue a character. `hint`
+    is in the text wherever the pattern matches. `in_fences` says whether boundaries count within a fenced block of
+    Markdown, if the levels have one that ends at such blocks. `is_dense` is ignored; kept for compatibility.
     """
 
     name: str

@@ -78,7 +78,7 @@ def export(
     check: bool = True,
     sample: Iterable[str] = (),
 ) -> Exported:
-    """Return the vocabulary of a model in the format `to`, and compare the ids of the library that reads the format.
+    """Return the vocabulary of a model in the format `to`, and compare its ids with those of a library that reads it.
 
     `model` is the path or name of a model, and `overrides` replaces keys, as in `Tokenizer.from_gguf`. `to` is
     "tokenizer.json", "sentencepiece", "vocab.txt", "tiktoken", "merges.txt" or "vocab-gguf"; docs/export.md says which

@@ -76,7 +76,7 @@ def local_models(
     verdicts: bool = True,
     progress: OnProgress | None = None,
 ) -> list[LocalModel]:
-    """The models that Ollama, the Hugging Face hub's cache, llama.cpp and LM Studio have on this machine, by name.
+    """Return the models that Ollama, the Hugging Face hub's cache, llama.cpp and LM Studio have here, by name.
 
     `pattern` is a part of the name, or a pattern with `*`, `?` and `[…]`; case does not matter. Without `verdicts`,
     which take seconds for a tokenizer that was not examined before, `verdict` is None except for broken files.

@@ -27,9 +27,8 @@ _KEPT = 64  # indexes of shards
 class EncodedCorpus:
     """A folder of shards: what `encode_corpus` gives, and `EncodedCorpus.open` of a folder that it wrote.
 
-    `manifest` is the content of manifest.json, and `shards` is the part of it that describes the shards. `skipped`
-    counts the files that this run left out of directories, by kind. `folder`, `form` and `layout` say how to read the
-    files.
+    `manifest` is the content of manifest.json, and `shards` are the `Shard`s that it lists. `skipped` counts the files
+    that this run left out of directories, by kind. `folder`, `form` and `layout` say how to read the files.
     """
 
     def __init__(

@@ -53,19 +53,20 @@ def stats(
     mapping has such a corpus, or a text, for each group. Bytes need not be UTF-8. Only a chunk of text and numbers are
     held in memory.
 
-    `by` names the groups: each "file", each "folder" (the first below a given directory), each "extension", or
-    "total" for none; `by_field` takes a field of JSON lines instead, such as their language. `field` is their text:
-    None is "text", in files named .jsonl or .ndjson; otherwise every file is JSON lines. `add_bos` counts BOS (and EOS)
-    with each text if llama-tokenize adds it; `parse_special` takes the text of control tokens for these tokens.
+    `by` names the groups: each "file", each "folder" (the first below a given directory), each "extension", or "total"
+    for none; `by_field` takes a field of JSON lines instead, such as their language. `field` is the field with the
+    text, by default "text" in files named .jsonl or .ndjson; if it is given, every file is read as JSON lines.
+    `add_bos` counts, with each text, the BOS and EOS that llama-tokenize adds; `parse_special` recognizes control
+    tokens.
 
     With `chats`, records are chats in the forms that `encode_corpus` reads, with the answer of a pair that
     `preference` says. What is measured of a model are the prompts that its own template makes, or `chat_template`; a
     chat that one of the models refuses is reported, and counted for none.
 
     A file that cannot be read raises an exception, unless `report(name, error)` is given to receive it. `progress` is
-    called with a `Progress` in bytes of files. Without `read_ignored`,
-    files that git ignores in a repository's directories are left out, as in the command. `ValueError` for options that
-    do not exist, `TypeError` for anything that is not a corpus, `GGUFError` for models that cannot be used.
+    called with a `Progress` in bytes of files. Without `read_ignored`, files that git ignores are left out of
+    directories. `ValueError` for options that do not exist, `TypeError` for anything that is not a corpus, `GGUFError`
+    for models that cannot be used.
 
     >>> [row] = stats("gpt2.gguf", ["Hello world, it's naïve"]).total
     >>> row.tokens, row.characters, row.words, row.tokens_per_word

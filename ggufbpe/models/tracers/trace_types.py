@@ -104,7 +104,7 @@ class TriedToken(NamedTuple):
 
 
 class TokenMatch(NamedTuple):
-    """All tokens at `position`, the shortest first: of those `tried`, the last one is `taken`, None if there is none.
+    """All tokens that match at `position`, `tried`, the shortest first; the last one is `taken`, None if none matches.
 
     Some token agrees with the text for `reach` bytes from the position: no longer one was possible.
     """
