@@ -32,9 +32,11 @@ def _of_user() -> str:
 
 
 def bound(most: int) -> int:
-    """Return `most` bytes, or what GGUFBPE_CACHE_BYTES says."""
+    """Return `most` bytes, or what GGUFBPE_CACHE_BYTES says. `ValueError` if that is no number."""
     said = os.environ.get("GGUFBPE_CACHE_BYTES", "")
-    return int(said) if said.isdecimal() else most
+    if said and not said.isdecimal():
+        raise ValueError(f"GGUFBPE_CACHE_BYTES must be a number of bytes, not {said!r}")
+    return int(said or most)
 
 
 def evict(folder: str, ending: str | tuple[str, ...], most: int, spared: str) -> set[str]:

@@ -40,10 +40,17 @@ def test_the_folder_of_all_caches_is_absolute(
     assert cache_folder() == expected
 
 
-@pytest.mark.parametrize(("said", "expected"), [("", 5), ("0", 0), ("12", 12), ("-1", 5), ("1G", 5)])
+@pytest.mark.parametrize(("said", "expected"), [("", 5), ("0", 0), ("12", 12)])
 def test_bound(said: str, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GGUFBPE_CACHE_BYTES", said)
     assert bound(5) == expected
+
+
+@pytest.mark.parametrize("said", ["abc", "-1", "1G", "1e9", "²"])
+def test_a_bound_that_is_no_number_is_an_error(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GGUFBPE_CACHE_BYTES", said)
+    with pytest.raises(ValueError, match=f"GGUFBPE_CACHE_BYTES must be a number of bytes, not '{said}'"):
+        bound(5)
 
 
 @pytest.mark.parametrize(
