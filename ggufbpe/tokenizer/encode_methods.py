@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -77,7 +78,7 @@ class EncodeMethods:
 
         The compiled engine divides a long text among `threads` threads; the ids are the same.
         """
-        _check_threads(threads)
+        threads = _most_threads(threads)
         try:
             return self._engine.encode_to_numpy(text, add_special, parse_special, continues, threads)
         except TypeError as error:
@@ -189,7 +190,7 @@ class EncodeMethods:
         With `limit`, counting ends as soon as there are more than `limit` ids, and `limit + 1` is returned: see `fits`,
         which adds no BOS by default. `ValueError` for a negative `limit`.
         """
-        _check_threads(threads)
+        threads = _most_threads(threads)
         if limit is not None:
             return self._count_up_to(text, limit, add_special, parse_special, continues)
         try:
@@ -298,15 +299,13 @@ def _batch_arguments(
 
     `TypeError` for arguments of a wrong type, `ValueError` for fewer than one thread.
     """
-    if threads is not None:
-        _check_threads(threads)
     return (
         iterable("texts", texts, "texts"),
         checked_flag("add_special", add_special),
         checked_flag("parse_special", parse_special),
-        processors() if threads is None else threads,
+        processors() if threads is None else _most_threads(threads),
     )
 
 
-def _check_threads(threads: int) -> None:
-    integer("threads", threads, least=1)
+def _most_threads(threads: int) -> int:
+    return min(integer("threads", threads, least=1), sys.maxsize)

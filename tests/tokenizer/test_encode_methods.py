@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from itertools import product
 from typing import Any
 
@@ -43,6 +44,9 @@ CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any], tuple[Any, ...]]] = [
     ("encode_to_numpy", ("t",), {"threads": 3}, ("encode_to_numpy", "t", True, True, False, 3)),
     ("encode_batch", (["t"],), {"threads": 3}, ("encode_batch", ["t"], True, True, 3)),
     ("encode_batch", (["t"],), {}, ("encode_batch", ["t"], True, True, processors())),
+    ("encode_batch", (["t"],), {"threads": 2**70}, ("encode_batch", ["t"], True, True, sys.maxsize)),
+    ("encode_to_numpy", ("t",), {"threads": 2**70}, ("encode_to_numpy", "t", True, True, False, sys.maxsize)),
+    ("count", ("t",), {"threads": 2**70}, ("count", "t", True, True, sys.maxsize, False)),
     ("count", ("t",), {"parse_special": False}, ("count", "t", True, False, 1, False)),
     ("words", ("t",), {}, ("pre_tokenize", "t")),
     ("count_words", ("t",), {}, ("count_pre_tokens", "t")),
