@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
+from .._util.arguments import checked_flag
 from .._util.errors import ChatError, printable
 from .known_templates import GivenTemplate
 from .origins import PromptInParts, PromptPart
@@ -250,23 +252,30 @@ def assistant_mask(
     return ids, mask
 
 
+def wanted_parts(parts: bool | Collection[AssistantPart]) -> frozenset[AssistantPart] | None:
+    """Return the parts that `return_assistant_mask` asks for, True for all; None without a mask."""
+    if isinstance(parts, Collection) and not isinstance(parts, str):
+        if all(isinstance(each, str) for each in parts):
+            return frozenset(parts)
+    else:
+        with suppress(TypeError):
+            return ALL_PARTS if checked_flag("return_assistant_mask", parts) else None
+    raise TypeError(
+        f"return_assistant_mask must be a bool or a collection of names, such as ['content'], not {parts!r}"
+    )
+
+
 def masked_chat(
     tokenizer: PromptTokenizer,
     body: Mapping[str, Any],
     chat_template: GivenTemplate,
     now: datetime | None,
-    parts: bool | Collection[AssistantPart],
+    wanted: frozenset[AssistantPart],
 ) -> tuple[list[int], list[int]]:
-    """Return the ids of a request's prompt and its mask; `parts` are the wanted ones, or True for all.
+    """Return the ids of a request's prompt and its mask of the `wanted` parts.
 
     A chat that ends with an answer is over, unless the request asks to continue it.
     """
-    are_names = isinstance(parts, Collection) and all(isinstance(each, str) for each in parts)
-    if isinstance(parts, str) or not (isinstance(parts, bool) or are_names):
-        raise TypeError(
-            f"return_assistant_mask must be a bool or a collection of names, such as ['content'], not {parts!r}"
-        )
-    wanted = ALL_PARTS if isinstance(parts, bool) else frozenset(parts)
     messages = body.get("messages")
     last = messages[-1] if isinstance(messages, Sequence) and messages else None
     is_over = isinstance(last, Mapping) and last.get("role") == _ASSISTANT

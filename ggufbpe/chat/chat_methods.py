@@ -169,7 +169,7 @@ class ChatMethods:
         Source: oaicompat_chat_params_parse and handle_count_tokens in tools/server/; common/chat.cpp.
         """
         with IMPORT_LOCK:
-            from .assistant_mask import masked_chat
+            from .assistant_mask import masked_chat, wanted_parts
             from .chats import body_from_arguments, prompt_text
             from .known_templates import read_if_path
         chat_template = read_if_path(chat_template)
@@ -180,10 +180,10 @@ class ChatMethods:
         )
         self._warn_of_template(chat_template, body)
         tokenizer = cast("PromptTokenizer", self)
-        if return_assistant_mask is not False:
+        if (wanted := wanted_parts(return_assistant_mask)) is not None:
             if not tokenize:
                 raise ValueError("a mask is over ids: return_assistant_mask needs tokenize=True")
-            return masked_chat(tokenizer, body, chat_template, now, return_assistant_mask)
+            return masked_chat(tokenizer, body, chat_template, now, wanted)
         prompt = self.chats.prompt(body, chat_template, now)
         return tokenizer.encode(prompt) if tokenize else prompt_text(prompt)
 

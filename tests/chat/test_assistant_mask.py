@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import numpy
 import pytest
 from recorded_chats import VOCABULARY
 
@@ -168,6 +169,13 @@ def test_a_chat_that_goes_on() -> None:
         sum(TOK.apply_chat_template(CHAT[:1], chat_template="known:chatml", return_assistant_mask=True)[1])
         == 0
     )
+
+
+def test_a_bool_of_numpy_is_one_of_python() -> None:
+    def found(flag: Any) -> Any:
+        return TOK.apply_chat_template(CHAT[:2], chat_template="known:chatml", return_assistant_mask=flag)
+
+    assert [found(numpy.True_), found(numpy.False_)] == [found(True), found(False)]
 
 
 def test_an_eos_that_the_tokenizer_adds_ends_the_last_turn() -> None:
