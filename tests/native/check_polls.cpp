@@ -65,7 +65,7 @@ void check_partition(const Case &one) {
     const Partition partition(strings, special, true, [] {});
     const Exact text(one.text);
     std::vector<Fragment> fragments;
-    check(one.name, SIZE / Pace::STEPS / 2, [&](const Poll &poll) { partition.split(text.data(), text.size(), fragments, poll); });
+    check(one.name, SIZE / Pace::STEPS / 2, [&](const Poll &poll) { partition.split(text.data(), text.size(), fragments, [] {}, poll); });
 }
 
 void check_opening() {

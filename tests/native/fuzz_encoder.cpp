@@ -269,7 +269,7 @@ void check_work(const model::Vocabulary &v, const Encoder &encoder, const Encode
     };
     check("searching", grown.size() * (SEARCHING_A_BYTE + SEARCHING_A_STEP * longest), [&] {
         std::vector<Fragment> fragments;
-        Partition(strings, v.special, options.parse_special, poll).split(exact.data(), exact.size(), fragments, poll);
+        Partition(strings, v.special, options.parse_special, poll).split(exact.data(), exact.size(), fragments, [] {}, poll);
     });
     for (const char *what : {"encoding", "encoding again"}) {
         check(what, grown.size() * (ENCODING_A_BYTE + SEARCHING_A_STEP * longest), [&] {

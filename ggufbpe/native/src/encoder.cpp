@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -16,7 +17,6 @@ namespace ggufbpe {
 namespace {
 
 constexpr size_t WORTH_SHARING = 2 * PART_BYTES;  // bytes; a shorter text is for one thread
-constexpr size_t SEARCHED = 8 * PART_BYTES;       // bytes that one thread takes at a time to look for special tokens
 constexpr size_t TEXTS = 1 << 15;                 // bytes of short texts that one thread takes at a time
 constexpr size_t LONG_TEXT = 1 << 20;             // bytes; for a longer one, room is reserved at once
 constexpr size_t BYTES_A_TOKEN = 3;               // room reserved at first: one token per so many
@@ -82,7 +82,8 @@ std::vector<std::pair<size_t, size_t>> Encoder::special_token_spans(const unsign
     if (special_.empty()) return spans;
     const Partition &tokens = partition(parse_special, poll);
     std::vector<Partition::Match> matches;
-    tokens.find(text, size, 0, size, Partition::Places::all, matches, poll);
+    Pace pace(poll);
+    tokens.find(text, size, 0, size, Partition::Places::all, matches, pace);
     for (const Partition::Match &match : matches) spans.emplace_back(match.at, match.at + tokens.length(match.rank));
     return spans;
 }
@@ -94,14 +95,17 @@ void Encoder::encode_alone(const Text &text, const EncodeOptions &options, TextM
     add(before_, options, 0, ids);
     std::vector<Fragment> &fragments = scratch.fragments;
     fragments.clear();
-    if (special_.empty() || options.is_plain) {
-        if (text.size) fragments.push_back({PLAIN, 0, text.size});
-    } else {
-        partition(options.parse_special, poll).split(text.data, text.size, fragments, poll);
+    const auto encode_these = [&] {
+        model_->cut_fragments(text.data, fragments, poll);
+        if (options.continues) continue_with(fragments);
+        encode_fragments(text, fragments.data(), fragments.size(), scratch, ids, poll);
+    };
+    if (!special_.empty() && !options.is_plain) {
+        partition(options.parse_special, poll).split(text.data, text.size, fragments, std::ref(encode_these), poll);
+    } else if (text.size) {
+        fragments.push_back({PLAIN, 0, text.size});
+        encode_these();
     }
-    model_->cut_fragments(text.data, fragments, poll);
-    if (options.continues) continue_with(fragments);
-    encode_fragments(text, fragments, scratch, ids, poll);
     add(behind_, options, text.size, ids);
 }
 
@@ -111,22 +115,22 @@ void Encoder::continue_with(std::vector<Fragment> &fragments) const {
     fragments[0].token = model_->continued(fragments[0].token);
 }
 
-void Encoder::encode_fragments(const Text &text, const std::vector<Fragment> &fragments, TextModel::Scratch &scratch,
+void Encoder::encode_fragments(const Text &text, const Fragment *fragments, size_t count, TextModel::Scratch &scratch,
                                Sink &ids, const Poll &poll) const {
-    const bool is_valid = text.is_valid || model_->reads_bytes() || is_utf8(text.data, text.size, poll);
+    const bool may_be_rewritten = !text.is_valid && !model_->reads_bytes();
     if (ids.spans()) ids.spans()->origin = text.data;
     Pace pace(poll);
-    for (size_t next = 0; next < fragments.size();) {
+    for (size_t next = 0; next < count;) {
         size_t bytes = 0;
         scratch.parts.clear();
-        for (; next < fragments.size() && scratch.parts.size() < MOST_PARTS && bytes < PART_BYTES; ++next) {
+        for (; next < count && scratch.parts.size() < MOST_PARTS && bytes < PART_BYTES; ++next) {
             const Fragment &fragment = fragments[next];
             const size_t size = fragment.end - fragment.start;
-            const Part part{fragment.token, text.data + fragment.start, size, nullptr, is_valid && !model_->reads_bytes()};
-            if (is_valid || part.token != PLAIN || size <= PART_BYTES) {
-                scratch.parts.push_back(part);
-            } else {  // so that only parts with bytes that are not UTF-8 are rewritten
+            const Part part{fragment.token, text.data + fragment.start, size, nullptr, text.is_valid};
+            if (may_be_rewritten && part.token == PLAIN && size > PART_BYTES) {  // so that only parts are
                 model_->divide(part, PART_BYTES, scratch.parts, poll);
+            } else {
+                scratch.parts.push_back(part);
             }
             bytes += size;
         }
@@ -180,37 +184,20 @@ size_t character_at(const Text &text, size_t place) {
     return place;
 }
 
-// Groups neighbouring parts, so that a text of many small fragments is not split further: the first part of each group, and
-// the one after its last.
-std::vector<std::pair<size_t, size_t>> spans_of(const std::vector<Part> &parts, const Poll &poll) {
-    std::vector<std::pair<size_t, size_t>> spans;
-    size_t first = 0, bytes = 0;
-    Pace pace(poll);
-    for (size_t i = 0; i < parts.size(); ++i) {
-        pace.count(4);
-        bytes += parts[i].size + 16;
-        if (bytes >= PART_BYTES || i + 1 == parts.size()) {
-            spans.emplace_back(first, i + 1);
-            first = i + 1;
-            bytes = 0;
-        }
-    }
-    return spans;
-}
-
 }  // namespace
 
 // The fragments of a text, and whether it is known to be UTF-8; found by several threads.
 std::vector<Fragment> Encoder::fragments_of(const Text &text, bool parse_special, size_t threads, bool &is_valid,
                                             const Poll &poll) const {
     const Partition *special = special_.empty() ? nullptr : &partition(parse_special, poll);
-    SharedWork<std::vector<std::vector<Partition::Match>>> found((text.size + SEARCHED - 1) / SEARCHED);
+    SharedWork<std::vector<std::vector<Partition::Match>>> found((text.size + STRETCH - 1) / STRETCH);
     std::atomic<bool> all_valid{true};
     const bool is_checked = !text.is_valid && !model_->reads_bytes();
     on_threads(found->size(), threads, poll, [&](WorkCounter &turns, const Poll &poll_here, bool) {
+        Pace pace(poll_here);
         for (size_t turn; turns.take(turn);) {
-            const size_t start = turn * SEARCHED, end = std::min(start + SEARCHED, text.size);
-            if (special) special->find(text.data, text.size, start, end, Partition::Places::needed, (*found)[turn], poll_here);
+            const size_t start = turn * STRETCH, end = std::min(start + STRETCH, text.size);
+            if (special) special->find(text.data, text.size, start, end, Partition::Places::needed, (*found)[turn], pace);
             if (is_checked && all_valid.load(std::memory_order_relaxed)) {
                 const size_t first = character_at(text, start), last = character_at(text, end);
                 if (!is_utf8(text.data + first, last - first, poll_here)) all_valid.store(false, std::memory_order_relaxed);
@@ -221,12 +208,13 @@ std::vector<Fragment> Encoder::fragments_of(const Text &text, bool parse_special
     is_valid = text.is_valid || (is_checked && all_valid);
     std::vector<Fragment> fragments;
     if (special) {
-        std::vector<Partition::Match> matches;
-        for (const auto &some : *found) {
-            matches.insert(matches.end(), some.begin(), some.end());
-            poll();
+        Pace pace(poll);
+        Partition::Cutter cutter(*special, text.data, text.size);
+        for (std::vector<Partition::Match> &some : *found) {
+            cutter.add(some, fragments, pace);
+            some = {};
         }
-        special->cut(text.data, text.size, matches, fragments, poll);
+        cutter.finish(fragments, pace);
     } else if (text.size) {
         fragments.push_back({PLAIN, 0, text.size});
     }
@@ -234,21 +222,34 @@ std::vector<Fragment> Encoder::fragments_of(const Text &text, bool parse_special
     return fragments;
 }
 
-std::vector<Part> Encoder::parts_of(const Text &text, const std::vector<Fragment> &fragments, bool is_valid,
-                                    const Poll &poll) const {
-    std::vector<Part> parts;
-    parts.reserve(fragments.size());
+// What threads take in turn: parts of a long fragment, one at a time, and neighbouring short ones together.
+std::vector<Encoder::Share> Encoder::shares_of(const Text &text, const std::vector<Fragment> &fragments, bool is_valid,
+                                               std::vector<Part> &parts, const Poll &poll) const {
+    std::vector<Share> shares;
+    size_t first = 0, bytes = 0;
+    const auto end_share = [&](size_t end) {
+        if (first < end) shares.push_back({false, first, end});
+        first = end;
+        bytes = 0;
+    };
     Pace pace(poll);
-    for (const Fragment &fragment : fragments) {
-        pace.count(STEPS_A_FRAGMENT);
-        const Part part{fragment.token, text.data + fragment.start, fragment.end - fragment.start, nullptr, is_valid};
-        if (part.token >= 0 || part.size <= PART_BYTES) {
-            parts.push_back(part);
-        } else {
-            model_->divide(part, PART_BYTES, parts, poll);
+    for (size_t i = 0; i < fragments.size(); ++i) {
+        pace.count(4);
+        const Fragment &fragment = fragments[i];
+        const size_t size = fragment.end - fragment.start;
+        if (fragment.token >= 0 || size <= PART_BYTES) {
+            bytes += size + 16;
+            if (bytes >= PART_BYTES) end_share(i + 1);
+            continue;
         }
+        end_share(i);
+        const size_t begun = parts.size();
+        model_->divide({fragment.token, text.data + fragment.start, size, nullptr, is_valid}, PART_BYTES, parts, poll);
+        for (size_t part = begun; part < parts.size(); ++part) shares.push_back({true, part, part + 1});
+        first = i + 1;
     }
-    return parts;
+    end_share(fragments.size());
+    return shares;
 }
 
 // The same as encode_alone, on several threads.
@@ -256,33 +257,40 @@ void Encoder::encode_shared(const Text &text, const EncodeOptions &options, size
     bool is_valid;
     std::vector<Fragment> fragments = fragments_of(text, options.parse_special, threads, is_valid, poll);
     if (options.continues) continue_with(fragments);
-    const std::vector<Part> parts = parts_of(text, fragments, is_valid, poll);
-    const std::vector<std::pair<size_t, size_t>> spans = spans_of(parts, poll);
-    ids.reserve(text.size / BYTES_A_TOKEN + 2, spans.size() > 1);
+    std::vector<Part> parts;
+    const std::vector<Share> shares = shares_of(text, fragments, is_valid, parts, poll);
+    const auto encode_share = [&](const Share &share, TextModel::Scratch &scratch, Sink &here, const Poll &poll_here) {
+        const auto [are_parts, first, end] = share;
+        if (are_parts) {
+            encode_parts(text, &parts[first], end - first, scratch, here, poll_here);
+        } else {
+            encode_fragments(text, &fragments[first], end - first, scratch, here, poll_here);
+        }
+    };
+    ids.reserve(text.size / BYTES_A_TOKEN + 2, shares.size() > 1);
     add(before_, options, 0, ids);
-    if (spans.size() == 1) {
+    if (shares.size() == 1) {
         TextModel::Lease scratch(*model_);
-        encode_parts(text, parts.data(), parts.size(), *scratch, ids, poll);
-    } else {
-        SharedWork<OrderedIds> ordered(ids, spans.size());
-        std::atomic<size_t> total{0};
-        on_threads(spans.size(), threads, poll, [&](WorkCounter &turns, const Poll &poll_here, bool) {
-            TextModel::Lease scratch(*model_);
-            Ids made;
-            for (size_t turn; turns.take(turn);) {
-                Sink here = ids.only_counts() ? Sink() : Sink(made);
-                const auto [first, end] = spans[turn];
-                encode_parts(text, &parts[first], end - first, *scratch, here, poll_here);
-                if (ids.only_counts()) {
-                    total += here.count();
-                } else {
-                    made = ordered->put(turn, std::move(made));
-                }
-                poll_here();
-            }
-        });
-        ids.add(total);
+        encode_share(shares[0], *scratch, ids, poll);
+        return add(behind_, options, text.size, ids);
     }
+    SharedWork<OrderedIds> ordered(ids, shares.size());
+    std::atomic<size_t> total{0};
+    on_threads(shares.size(), threads, poll, [&](WorkCounter &turns, const Poll &poll_here, bool) {
+        TextModel::Lease scratch(*model_);
+        Ids made;
+        for (size_t turn; turns.take(turn);) {
+            Sink here = ids.only_counts() ? Sink() : Sink(made);
+            encode_share(shares[turn], *scratch, here, poll_here);
+            if (ids.only_counts()) {
+                total += here.count();
+            } else {
+                made = ordered->put(turn, std::move(made));
+            }
+            poll_here();
+        }
+    });
+    ids.add(total);
     add(behind_, options, text.size, ids);
 }
 
@@ -450,7 +458,7 @@ void Encoder::encode_plain(const Text &text, Ids &ids, const Poll &poll) const {
     if (text.size) fragments.push_back({PLAIN, 0, text.size});
     model_->cut_fragments(text.data, fragments, poll);
     Sink sink(ids);
-    encode_fragments(text, fragments, *scratch, sink, poll);
+    encode_fragments(text, fragments.data(), fragments.size(), *scratch, sink, poll);
 }
 
 }  // namespace ggufbpe

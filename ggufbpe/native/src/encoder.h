@@ -93,9 +93,13 @@ private:
     void encode_any(const Text &text, const EncodeOptions &options, size_t threads, Sink &ids, const Poll &poll) const;
     std::vector<Fragment> fragments_of(const Text &text, bool parse_special, size_t threads, bool &is_valid,
                                        const Poll &poll) const;
-    std::vector<Part> parts_of(const Text &text, const std::vector<Fragment> &fragments, bool is_valid,
-                               const Poll &poll) const;
-    void encode_fragments(const Text &text, const std::vector<Fragment> &fragments, TextModel::Scratch &scratch, Sink &ids,
+    struct Share {
+        bool are_parts;  // or fragments
+        size_t first, end;
+    };
+    std::vector<Share> shares_of(const Text &text, const std::vector<Fragment> &fragments, bool is_valid, std::vector<Part> &parts,
+                                 const Poll &poll) const;
+    void encode_fragments(const Text &text, const Fragment *fragments, size_t count, TextModel::Scratch &scratch, Sink &ids,
                           const Poll &poll) const;
     void encode_parts(const Text &text, const Part *parts, size_t count, TextModel::Scratch &scratch, Sink &ids,
                       const Poll &poll) const;

@@ -227,7 +227,7 @@ void Partition::learn_beginnings() {
 }
 
 // Vocabularies of code have a token for each number of spaces. In a match that is a run of one byte only shorter runs can begin,
-// which cut() would discard, unless the text goes on with that byte or with one that follows such a run in a token. Where tokens
+// which a Cutter would discard, unless the text goes on with that byte or with one that follows such a run in a token. Where tokens
 // strip white space, they may take a part of a run, so all of it is searched.
 void Partition::learn_runs() {
     for (Token &token : tokens_) {
@@ -329,16 +329,25 @@ uint32_t Partition::child_of(const Node &node, unsigned char byte) const {
     return 0;
 }
 
-void Partition::split(const unsigned char *text, size_t size, std::vector<Fragment> &fragments, const Poll &poll) const {
+void Partition::split(const unsigned char *text, size_t size, std::vector<Fragment> &fragments,
+                      const std::function<void()> &take, const Poll &poll) const {
+    Pace pace(poll);
+    Cutter cutter(*this, text, size);
     std::vector<Match> matches;
-    find(text, size, 0, size, Places::needed, matches, poll);
-    cut(text, size, matches, fragments, poll);
+    for (size_t from = 0, end; from < size; from = end) {
+        end = std::min(from + STRETCH, size);
+        find(text, size, from, end, Places::needed, matches, pace);
+        cutter.add(matches, fragments, pace);
+        if (end == size) cutter.finish(fragments, pace);
+        if (fragments.empty()) continue;
+        take();
+        fragments.clear();
+    }
 }
 
 void Partition::find(const unsigned char *text, size_t size, size_t from, size_t to, Places places,
-                     std::vector<Match> &matches, const Poll &poll) const {
+                     std::vector<Match> &matches, Pace &pace) const {
     if (tokens_.empty()) return;
-    Pace pace(poll);
     // Up to where a token may reach that begins before a place.
     size_t reached = from > 0 ? from + longest_ : 0;
     for (size_t at = from; at < to; ++at) {
@@ -358,69 +367,77 @@ void Partition::find(const unsigned char *text, size_t size, size_t from, size_t
 
 // ---- cutting out what was found -----------------------------------------------------------------------------------
 
-void Partition::add(std::vector<Fragment> &fragments, const Fragment &fragment) {
+void Partition::Cutter::put(const Fragment &fragment, std::vector<Fragment> &fragments) {
     if (fragment.start >= fragment.end) return;
-    if (!fragments.empty() && fragments.back().token < 0 && fragment.token < 0 && fragments.back().end == fragment.start) {
-        fragments.back().end = fragment.end;  // cut only because a region ended
+    if (fragment.token < 0 && plain_.end == fragment.start && plain_.start < plain_.end) {
+        plain_.end = fragment.end;  // cut only because a region ended
+        return;
+    }
+    if (plain_.start < plain_.end) fragments.push_back(plain_);
+    plain_ = {-1, 0, 0};
+    if (fragment.token < 0) {
+        plain_ = fragment;
     } else {
         fragments.push_back(fragment);
     }
 }
 
-// A part of a text whose tokens and stripped white space touch nothing outside.
-struct Partition::Region {
-    const unsigned char *text;
-    size_t start, end;
-    Match *matches, *matches_end;
-};
-
-// Memory that regions use in turn.
-struct Partition::Scratch {
-    std::vector<unsigned char> is_taken;  // for each byte of the region, by a token or stripped by one
-    std::vector<Match> taken, shorter;
-};
-
-void Partition::cut(const unsigned char *text, size_t size, std::vector<Match> &matches, std::vector<Fragment> &fragments,
-                    const Poll &poll) const {
-    Pace pace(poll);
-    size_t spaces_start = 0, spaces_end = 0;  // the last run of white space looked at
-    auto find_run = [&](size_t position) {
-        if (position >= spaces_start && position <= spaces_end && spaces_start < spaces_end) return;
-        spaces_start = spaces_end = position;
-        for (; spaces_start > 0 && is_c_space(text[spaces_start - 1]); pace.count(1)) --spaces_start;
-        for (; spaces_end < size && is_c_space(text[spaces_end]); pace.count(1)) ++spaces_end;
+// The text that a match may touch: itself, and white space that one of its tokens may strip.
+std::pair<size_t, size_t> Partition::Cutter::touched_range(const Match &match, Pace &pace) {
+    const size_t end = match.at + partition_.length(match.rank);
+    if (!partition_.strips_) return {match.at, end};
+    const auto find_run = [&](size_t position) {
+        if (position >= spaces_start_ && position <= spaces_end_ && spaces_start_ < spaces_end_) return;
+        spaces_start_ = spaces_end_ = position;
+        for (; spaces_start_ > 0 && is_c_space(text_[spaces_start_ - 1]); pace.count(1)) --spaces_start_;
+        for (; spaces_end_ < size_ && is_c_space(text_[spaces_end_]); pace.count(1)) ++spaces_end_;
     };
-    // The text that a match may touch: itself, and white space that one of its tokens may strip.
-    auto touched_range = [&](const Match &match) -> std::pair<size_t, size_t> {
-        const size_t end = match.at + tokens_[match.rank].text.size();
-        if (!strips_) return {match.at, end};
-        find_run(match.at);
-        const size_t start = spaces_start;
-        find_run(end);
-        return {start, spaces_end};
-    };
-    Scratch scratch;
-    size_t done = 0;  // up to here everything is in fragments
-    Match *const all_end = matches.data() + matches.size();
-    for (Match *first = matches.data(), *next; first < all_end; first = next) {
-        auto [start, end] = touched_range(*first);
-        for (next = first + 1; next < all_end; ++next) {
-            const auto [from, to] = touched_range(*next);
-            if (from >= end) break;
-            end = std::max(end, to);
-            pace.count(4);
-        }
-        add(fragments, {-1, done, start});
-        const Token &token = tokens_[first->rank];
-        if (!strips_ && end - start == token.text.size()) {  // others that begin in it are shorter
-            add(fragments, {token.id, start, end});
-        } else {
-            cut_region({text, start, end, first, next}, scratch, fragments, pace);
-        }
-        done = end;
-        pace.count(8);
+    find_run(match.at);
+    const size_t start = spaces_start_;
+    find_run(end);
+    return {start, spaces_end_};
+}
+
+void Partition::Cutter::add(std::vector<Match> &found, std::vector<Fragment> &fragments, Pace &pace) {
+    if (matches_.empty()) {
+        matches_.swap(found);
+    } else {
+        matches_.insert(matches_.end(), found.begin(), found.end());
+        found.clear();
     }
-    add(fragments, {-1, done, size});
+    Match *first = matches_.data(), *const all_end = first + matches_.size();
+    for (Match *next = first + seen_; next < all_end; ++next) {
+        const auto [from, to] = touched_range(*next, pace);
+        pace.count(4);
+        if (next > first && from < end_) {
+            end_ = std::max(end_, to);
+            continue;
+        }
+        if (next > first) end_region(first, next, fragments, pace);
+        first = next;
+        start_ = from;
+        end_ = to;
+    }
+    matches_.erase(matches_.begin(), matches_.begin() + (first - matches_.data()));
+    seen_ = matches_.size();
+}
+
+void Partition::Cutter::finish(std::vector<Fragment> &fragments, Pace &pace) {
+    if (!matches_.empty()) end_region(matches_.data(), matches_.data() + matches_.size(), fragments, pace);
+    put({-1, done_, size_}, fragments);
+    if (plain_.start < plain_.end) fragments.push_back(plain_);
+}
+
+void Partition::Cutter::end_region(Match *first, Match *end, std::vector<Fragment> &fragments, Pace &pace) {
+    put({-1, done_, start_}, fragments);
+    const Token &token = partition_.tokens_[first->rank];
+    if (!partition_.strips_ && end_ - start_ == token.text.size()) {  // others that begin in it are shorter
+        put({token.id, start_, end_}, fragments);
+    } else {
+        cut_region(first, end, fragments, pace);
+    }
+    done_ = end_;
+    pace.count(8);
 }
 
 // In the order of ranks, and those of one rank from the left, each match is taken if all of its bytes are free. Taken text is
@@ -430,23 +447,24 @@ void Partition::cut(const unsigned char *text, size_t size, std::vector<Match> &
 // If only the first byte is free, a shorter token may begin there, and is tried in its turn. The number of free bytes, f, can
 // only shrink, and when the next try, of a length l <= f, fails as well, a token of at least l bytes lies in those f bytes; so
 // f is now less than l, and at most f - l. It at least halves each time: few tries follow the first.
-void Partition::cut_region(const Region &region, Scratch &scratch, std::vector<Fragment> &fragments, Pace &pace) const {
-    const unsigned char *text = region.text + region.start;
-    const size_t size = region.end - region.start;
+void Partition::Cutter::cut_region(Match *first, Match *end_of_matches, std::vector<Fragment> &fragments, Pace &pace) {
+    const std::vector<Token> &tokens = partition_.tokens_;
+    const unsigned char *text = text_ + start_;
+    const size_t size = end_ - start_;
     auto before = [&](const Match &a, const Match &b) {
         pace.count(1);
         return a.rank != b.rank ? a.rank < b.rank : a.at < b.at;
     };
     auto behind = [&](const Match &a, const Match &b) { return before(b, a); };
-    std::sort(region.matches, region.matches_end, before);
-    std::vector<unsigned char> &is_taken = scratch.is_taken;
-    std::vector<Match> &taken = scratch.taken, &shorter = scratch.shorter;  // `shorter` is a heap, and empty in the end
+    std::sort(first, end_of_matches, before);
+    std::vector<unsigned char> &is_taken = is_taken_;
+    std::vector<Match> &taken = taken_, &shorter = shorter_;  // `shorter` is a heap, and empty in the end
     is_taken.assign(size, false);
     pace.count(size / 32);
     taken.clear();
-    for (const Match *first_try = region.matches; first_try < region.matches_end || !shorter.empty();) {
+    for (const Match *first_try = first; first_try < end_of_matches || !shorter.empty();) {
         Match match;
-        if (shorter.empty() || (first_try < region.matches_end && before(*first_try, shorter.front()))) {
+        if (shorter.empty() || (first_try < end_of_matches && before(*first_try, shorter.front()))) {
             match = *first_try++;
         } else {
             match = shorter.front();
@@ -454,14 +472,14 @@ void Partition::cut_region(const Region &region, Scratch &scratch, std::vector<F
             shorter.pop_back();
         }
         pace.count(4);
-        const Token &token = tokens_[match.rank];
-        size_t start = match.at - region.start, end = start + token.text.size();
+        const Token &token = tokens[match.rank];
+        size_t start = match.at - start_, end = start + token.text.size();
         if (is_taken[start]) continue;
         if (is_taken[end - 1]) {
             const auto *stop = std::memchr(is_taken.data() + start, true, token.text.size());
             const size_t free = static_cast<size_t>(static_cast<const unsigned char *>(stop) - is_taken.data()) - start;
             uint32_t rank = token.shorter;
-            for (; rank != NONE && tokens_[rank].text.size() > free; rank = tokens_[rank].shorter) pace.count(1);
+            for (; rank != NONE && tokens[rank].text.size() > free; rank = tokens[rank].shorter) pace.count(1);
             if (rank == NONE) continue;
             shorter.push_back({match.at, rank});
             std::push_heap(shorter.begin(), shorter.end(), behind);
@@ -485,13 +503,13 @@ void Partition::cut_region(const Region &region, Scratch &scratch, std::vector<F
     auto add_plain = [&](size_t end) {
         for (; done < end && is_taken[done]; ++done) pace.count(1);
         for (; end > done && is_taken[end - 1]; pace.count(1)) --end;
-        add(fragments, {-1, region.start + done, region.start + end});
+        put({-1, start_ + done, start_ + end}, fragments);
     };
     for (const Match &match : taken) {
-        const Token &token = tokens_[match.rank];
-        add_plain(match.at - region.start);
-        add(fragments, {token.id, match.at, match.at + token.text.size()});
-        done = match.at - region.start + token.text.size();
+        const Token &token = tokens[match.rank];
+        add_plain(match.at - start_);
+        put({token.id, match.at, match.at + token.text.size()}, fragments);
+        done = match.at - start_ + token.text.size();
         pace.count(8);
     }
     add_plain(size);

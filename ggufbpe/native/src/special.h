@@ -13,6 +13,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -21,7 +22,13 @@
 #include "poll.h"
 #include "string_array.h"
 
+#if !defined(GGUFBPE_STRETCH)
+#define GGUFBPE_STRETCH (1 << 20)  // tests take a short one
+#endif
+
 namespace ggufbpe {
+
+constexpr size_t STRETCH = GGUFBPE_STRETCH;  // bytes of a text that are searched at a time
 
 // isspace in the C locale: what special tokens strip beside them.
 inline bool is_c_space(unsigned char byte) { return byte == ' ' || (byte >= '\t' && byte <= '\r'); }
@@ -49,18 +56,17 @@ public:
         uint32_t rank;
     };
 
-    // `all` places with a token, or without some that are certain to lie in a token.
+    // Gives the fragments of a text in order, none empty, some at a time: calls take() when there are new ones in `fragments`, which
+    // is emptied afterwards. White space stripped by a token is in none.
+    void split(const unsigned char *text, size_t size, std::vector<Fragment> &fragments, const std::function<void()> &take,
+               const Poll &poll) const;
+
+    // The same in two steps, so that threads can share the search: appends the places from `from` up to `to`, in order, `all` of them
+    // or without some that are certain to lie in a token; and then a Cutter takes the latter.
     enum class Places { all, needed };
-
-    // Appends the fragments of a text, in order, none empty. White space stripped by a token is in none.
-    void split(const unsigned char *text, size_t size, std::vector<Fragment> &fragments, const Poll &poll) const;
-
-    // The same in two steps, so that threads can share the search: appends the places from `from` up to `to`, in order;
     void find(const unsigned char *text, size_t size, size_t from, size_t to, Places places, std::vector<Match> &matches,
-              const Poll &poll) const;
-    // and then, from all that are needed, which are consumed, the fragments of the text.
-    void cut(const unsigned char *text, size_t size, std::vector<Match> &matches, std::vector<Fragment> &fragments,
-             const Poll &poll) const;
+              Pace &pace) const;
+    class Cutter;
 
     // The bytes of the token of a rank.
     size_t length(uint32_t rank) const { return tokens_[rank].text.size(); }
@@ -85,9 +91,6 @@ private:
         uint32_t rank;  // of the token that ends here, or NONE
     };
 
-    struct Region;
-    struct Scratch;
-
     void build_trie(Pace &pace);
     void learn_beginnings();
     void learn_runs();
@@ -95,8 +98,6 @@ private:
     size_t next_candidate(const unsigned char *text, size_t size, size_t from, size_t to) const;
     uint32_t longest_at(const unsigned char *here, const unsigned char *end, Pace &pace) const;
     uint32_t child_of(const Node &node, unsigned char byte) const;
-    void cut_region(const Region &region, Scratch &scratch, std::vector<Fragment> &fragments, Pace &pace) const;
-    static void add(std::vector<Fragment> &fragments, const Fragment &fragment);
 
     std::shared_ptr<const Strings> strings_;
     std::vector<Token> tokens_;
@@ -110,6 +111,37 @@ private:
     std::vector<uint64_t> pairs_;  // a bit for each two bytes that a token may begin with
     // The same for byte shuffles: a place is a candidate if the AND of four lookups is not 0.
     alignas(16) uint8_t low_first_[16] = {}, high_first_[16] = {}, low_second_[16] = {}, high_second_[16] = {};
+};
+
+// The places of a text to its fragments, as far as no later place can change them.
+class Partition::Cutter {
+public:
+    Cutter(const Partition &partition, const unsigned char *text, size_t size) : partition_(partition), text_(text), size_(size) {}
+
+    // Takes the next places of the text, in order, and leaves none; appends the fragments that are certain.
+    void add(std::vector<Match> &found, std::vector<Fragment> &fragments, Pace &pace);
+    // After the last one: appends the rest.
+    void finish(std::vector<Fragment> &fragments, Pace &pace);
+
+private:
+    std::pair<size_t, size_t> touched_range(const Match &match, Pace &pace);
+    void end_region(Match *first, Match *end, std::vector<Fragment> &fragments, Pace &pace);
+    void cut_region(Match *first, Match *end, std::vector<Fragment> &fragments, Pace &pace);
+    void put(const Fragment &fragment, std::vector<Fragment> &fragments);
+
+    const Partition &partition_;
+    const unsigned char *const text_;
+    const size_t size_;
+    // The last region: a part of the text whose tokens and stripped white space touch nothing outside.
+    std::vector<Match> matches_;
+    size_t seen_ = 0;  // of these
+    size_t start_ = 0, end_ = 0;
+    size_t done_ = 0;                          // up to where regions have ended
+    size_t spaces_start_ = 0, spaces_end_ = 0;  // the last run of white space looked at
+    Fragment plain_{-1, 0, 0};                 // may go on
+    // Memory that regions use in turn.
+    std::vector<unsigned char> is_taken_;  // for each byte of the region, by a token or stripped by one
+    std::vector<Match> taken_, shorter_;
 };
 
 // Sorts `items`, (length, index) with indices ascending, by falling length in the order of libstdc++'s std::sort, which
