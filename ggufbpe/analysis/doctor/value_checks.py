@@ -35,6 +35,8 @@ def wrong_types(model: Facts) -> Iterator[Finding]:
             fix = model.set(key, argument)
         elif key == _K.PRE and model.tokens and not model.kind.ignores_pre:
             fix = model.set_pre()
+        elif (theirs := model.id_of_family(key)) is not None:  # without it, llama.cpp would take another
+            fix = model.set(key, theirs)
         elif _is_needed(model, key):
             fix = "convert the model again"
         else:

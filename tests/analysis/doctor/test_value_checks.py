@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from small_models import FactsOf, K, facts_of, found, small_keys
+from small_models import FactsOf, K, facts_of, family_keys, found, small_keys
 
 from ggufbpe.analysis.doctor.advice import advised
 from ggufbpe.analysis.doctor.checks import findings_of
@@ -43,6 +43,13 @@ def test_a_wrong_type(key: str, value: Any, severity: str, fixed: str | None, fa
         assert findings[0].fix == "convert the model again"
     else:
         assert findings[0].fix.endswith(f"or remove the key: {model.remove(key)}")
+
+
+def test_ids_of_a_known_family_in_a_list(facts_of: FactsOf) -> None:
+    """transformers has lists of EOS. Without the key, llama.cpp would end answers at another token."""
+    keys = family_keys("Qwen 2")
+    model = facts_of({**keys, K.EOS_ID: [keys[K.EOS_ID], 7]})
+    assert [finding.fix for finding in wrong_types(model)] == [model.set(K.EOS_ID, keys[K.EOS_ID])]
 
 
 @pytest.mark.parametrize(
