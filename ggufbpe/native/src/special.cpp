@@ -5,6 +5,7 @@
 #include <numeric>
 #include <string>
 
+#include "machine.h"
 #include "simd.h"
 
 namespace ggufbpe {
@@ -122,7 +123,7 @@ Partition::Partition(std::shared_ptr<const Strings> strings, const std::vector<S
     }
     build_trie(pace);
     learn_beginnings();
-    if (!strips_) learn_runs();
+    learn_runs();
 }
 
 // From the root on, the tokens that share all bytes up to a node are divided by the next byte.
@@ -226,27 +227,39 @@ void Partition::learn_beginnings() {
     }
 }
 
-// Vocabularies of code have a token for each number of spaces. In a match that is a run of one byte only shorter runs can begin,
-// which a Cutter would discard, unless the text goes on with that byte or with one that follows such a run in a token. Where tokens
-// strip white space, they may take a part of a run, so all of it is searched.
+// Vocabularies of code have a token for each number of spaces.
 void Partition::learn_runs() {
+    const auto run_of = [](const Token &token) { return std::min(token.text.find_first_not_of(token.text[0]), token.text.size()); };
     for (Token &token : tokens_) {
-        const size_t run = std::min(token.text.find_first_not_of(token.text[0]), token.text.size());
+        const size_t run = run_of(token);
         token.is_run = run > 1 && run == token.text.size();
-        if (token.is_run) after_run_.resize(256);
+        if (token.is_run) runs_.resize(256);
     }
-    if (after_run_.empty()) return;
-    for (const Token &token : tokens_) {
-        const size_t run = token.text.find_first_not_of(token.text[0]);
-        if (run == std::string_view::npos) continue;
-        const auto after = static_cast<unsigned char>(token.text[run]);
-        after_run_[static_cast<unsigned char>(token.text[0])][after >> 6] |= uint64_t(1) << (after & 63);
+    if (runs_.empty()) return;
+    for (uint32_t rank = 0; rank < tokens_.size(); ++rank) {
+        const std::string_view text = tokens_[rank].text;
+        const size_t run = run_of(tokens_[rank]);
+        Runs &runs = runs_[static_cast<unsigned char>(text[0])];
+        if (runs.ranks.size() <= run) runs.ranks.resize(run + 1, NONE);
+        if (run == text.size()) {
+            if (runs.ranks[run] == NONE) runs.ranks[run] = rank;  // of equal ones, the first counts
+        } else {
+            const auto after = static_cast<unsigned char>(text[run]);
+            runs.after[after >> 6] |= uint64_t(1) << (after & 63);
+        }
+    }
+    for (Runs &runs : runs_) {
+        for (size_t run = 1; run < runs.ranks.size(); ++run) {
+            if (runs.ranks[run] == NONE) runs.ranks[run] = runs.ranks[run - 1];
+        }
     }
 }
 
+// In a match that is a run of one byte only shorter runs can begin, which a Cutter would discard, unless the text goes on with that
+// byte or with one that follows such a run in a token. Where tokens strip white space, they may take a part of a run.
 bool Partition::holds_what_begins_in_it(const Token &token, const unsigned char *end, const unsigned char *text_end) const {
-    if (!token.is_run || (end < text_end && *end == end[-1])) return false;
-    return end == text_end || !(after_run_[end[-1]][*end >> 6] >> (*end & 63) & 1);
+    if (!token.is_run || strips_ || (end < text_end && *end == end[-1])) return false;
+    return end == text_end || !runs_[end[-1]].go_on_with(*end);
 }
 
 // ---- the search ---------------------------------------------------------------------------------------------------
@@ -273,6 +286,15 @@ WITH_AVX2 size_t find_candidate(const unsigned char *text, size_t size, size_t f
 }
 #endif
 
+// How many bytes from the first one on, at most `most`, are equal to it.
+size_t run_length(const unsigned char *here, size_t most) {
+    const uint64_t repeated = *here * 0x0101010101010101u;
+    size_t run = 1;
+    while (run + 8 <= most && eight_bytes(here + run) == repeated) run += 8;
+    while (run < most && here[run] == *here) ++run;
+    return run;
+}
+
 }  // namespace
 
 // The first place from `from` up to `to` where a token may begin; `to` if there is none.
@@ -296,6 +318,13 @@ size_t Partition::next_candidate(const unsigned char *text, size_t size, size_t 
 
 // The rank of the longest token that begins `here`, or NONE.
 uint32_t Partition::longest_at(const unsigned char *here, const unsigned char *end, Pace &pace) const {
+    if (!runs_.empty() && end - here > 1 && here[1] == *here) {
+        const Runs &runs = runs_[*here];
+        const size_t longest = runs.ranks.size() - 1, run = run_length(here, std::min(static_cast<size_t>(end - here), longest + 1));
+        pace.count(1 + run / 8);
+        if (run > longest) return runs.ranks[longest];
+        if (here + run == end || !runs.go_on_with(here[run])) return runs.ranks[run];
+    }
     const unsigned char *begun = here;
     size_t compared = 0;
     uint32_t longest = NONE;

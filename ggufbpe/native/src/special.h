@@ -106,8 +106,14 @@ private:
     std::vector<Node> nodes_;
     std::vector<unsigned char> branches_;  // the byte that leads to each node
     uint32_t by_first_byte_[256] = {};     // the root's children; 0 if there is none
-    // The bytes that end a run in a token, for the runs of each byte; empty if no token is a run.
-    std::vector<std::array<uint64_t, 4>> after_run_;
+    // Of the tokens that begin with a run of one byte: what may follow the run in one of them, and by the length of a run, up to
+    // the longest in a token, the longest token that is a run and no longer.
+    struct Runs {
+        std::array<uint64_t, 4> after{};
+        std::vector<uint32_t> ranks;
+        bool go_on_with(unsigned char byte) const { return after[byte >> 6] >> (byte & 63) & 1; }
+    };
+    std::vector<Runs> runs_;  // of each byte; empty if no token is a run
     std::vector<uint64_t> pairs_;  // a bit for each two bytes that a token may begin with
     // The same for byte shuffles: a place is a candidate if the AND of four lookups is not 0.
     alignas(16) uint8_t low_first_[16] = {}, high_first_[16] = {}, low_second_[16] = {}, high_second_[16] = {};
