@@ -26,6 +26,7 @@ from .token_checks import (
     FILLER,
     NEAR,
     are_most_words,
+    is_added_word,
     is_written_as_marker,
     lacks_merges,
 )
@@ -85,7 +86,8 @@ class MarkerTokens:
         """Check that a token may be given a type though that changes what the token decodes to."""
         if kind == TokenType.NORMAL.name or (kind == TokenType.USER_DEFINED.name and self.lacks_words):
             return token in self or self.is_word(token)
-        return token in self
+        is_added = kind == TokenType.USER_DEFINED.name and is_added_word(self._tokens[token])
+        return token in self or (is_added and self._tokens[token] not in self._results)
 
     @cached_property
     def lacks_words(self) -> bool:

@@ -34,6 +34,7 @@ CONTROL_LIKE = re.compile(
 # The brackets of markers: <x>, <|x|>, <|x>, <x|>, <｜x｜>, [x], >>x<<.
 BRACKETED = re.compile(r"(<\|?|<｜|\[|>>)[^\s<>|｜\[\]]+(?: [^\s<>|｜\[\]]+)*(\|?>|｜>|\]|<<)")
 BARS = re.compile(r"[|｜]")
+_ADDED_WORD = re.compile(r"(?=.*[^\W\d_])[^\W_](?:[^\W_]|[ '’.,()-]){3,}")
 NEAR = 64  # ids: how far apart markers of one group may be
 _BRACKETS = ("<", "[", ">")  # what markers begin with
 _SHARE_LACKING = 0.1  # of the tokens; vocabularies have less than 1 % that no merge produces
@@ -46,6 +47,15 @@ _HTML = frozenset(("<s>", "</s>"))  # plain HTML in Gemma's vocabulary, like <i>
 def is_written_as_marker(text: str) -> bool:
     """Check that a text has the form of a marker, or is one that llama.cpp takes for a control token."""
     return text in MADE_CONTROL or any(form.fullmatch(text) for form in (BRACKETED, CONTROL_LIKE))
+
+
+def is_added_word(text: str) -> bool:
+    """Check that a token which no merge makes is a word: short ones, as "sop", and upper case may be markers.
+
+    >>> is_added_word("Section 5A"), is_added_word("[gMASK]"), is_added_word("fim_prefix")
+    (True, False, False)
+    """
+    return bool(_ADDED_WORD.fullmatch(text)) and not text.isupper()
 
 
 def are_most_words(tokens: Sequence[str], some: Iterable[int]) -> bool:

@@ -15,7 +15,7 @@ from ...models.special_ids import SPECIAL_IDS
 from .facts import Facts
 from .finding import Finding
 from .marker_tokens import BYTES_OF_TEXT
-from .token_checks import are_most_words, is_written_as_marker, marker_like
+from .token_checks import are_most_words, is_added_word, is_written_as_marker, marker_like
 
 _TAKEN_OUT = "llama.cpp takes it out of a prompt before the text around it is split, so that other ids follow"
 _WHY = {
@@ -49,10 +49,42 @@ def word_types(model: Facts) -> Iterator[Finding]:
             f"{_counted(model, len(found))} of type {kind.name}: "
             f"{listed(found, len(found), shown=model.quoted)}.",
         )
+    yield from _added_words(model)
+
+
+def _added_words(model: Facts) -> Iterator[Finding]:
+    """Words that a fine-tune has added as control tokens."""
+    if not model.merges:
+        return
+    named = _named(model)
+    found = [
+        token
+        for token, kind in enumerate(model.types[: len(model.tokens)])
+        if kind == TokenType.CONTROL
+        and is_added_word(text := model.tokens[token])
+        and not (text in model.merged or token in named)
+    ]
+    if found:
+        yield Finding(
+            "warning",
+            "word_type",
+            "Words that were added to the vocabulary are stored as control tokens.",
+            "When the model generates a control token, nothing is shown: its answers lack these words.",
+            model.set_types(USER_DEFINED=found),
+            model.token(found[0]),
+            {"count": len(found), "ids": found[:100], "texts": [model.tokens[each] for each in found[:100]]},
+            f"{counted(len(found), 'word is', 'words are')} of type CONTROL: "
+            f"{listed(found, len(found), shown=model.quoted)}.",
+        )
+
+
+def _named(model: Facts) -> set[object]:
+    """Return the special ids of the file, which other checks look at."""
+    return {model.scalar(key) for _, keys, _ in SPECIAL_IDS for key in keys}
 
 
 def _words_of_type(model: Facts, kind: TokenType) -> list[int]:
-    named = {model.scalar(key) for _, keys, _ in SPECIAL_IDS for key in keys}  # which other checks look at
+    named = _named(model)
     of_type = [token for token, own in enumerate(model.types[: len(model.tokens)]) if own == kind]
     if model.kind.has_pre_tokenizer:
         single = BYTES_OF_TEXT if model.entry.byte_encode and model.merges else frozenset()

@@ -57,6 +57,39 @@ def test_types_of_words(text: str, kind: int, expected: list[tuple[str, str]], f
     assert all(finding.fix.endswith(model.set_types(NORMAL=[token])) for finding in findings)
 
 
+@pytest.mark.parametrize(
+    ("text", "kind", "is_found"),
+    [
+        ("Section 5A", CONTROL, True),
+        ("assessee", CONTROL, True),
+        ("纳税人识别号", CONTROL, True),
+        ("Section 5A", USER_DEFINED, False),
+        ("Section 5A", NORMAL, False),
+        ("sop", CONTROL, False),  # a marker of ChatGLM
+        ("ACGTAC", CONTROL, False),
+        ("fim_prefix", CONTROL, False),
+        (">>TITLE<<", CONTROL, False),
+        ("|||IP_ADDRESS|||", CONTROL, False),
+        ("<|assistant|>", CONTROL, False),
+        ("[gMASK]", CONTROL, False),
+        ("200019", CONTROL, False),
+    ],
+)
+def test_added_words(text: str, kind: int, is_found: bool, facts_of: FactsOf) -> None:
+    """llama.cpp issue 15842: answers lacked the words that a fine-tune had added."""
+    model = facts_of(small_keys(text, kind=kind))
+    findings = list(word_types(model))
+    assert found(findings) == [("word_type", "warning")] * is_found
+    assert all(finding.fix == model.set_types(USER_DEFINED=[len(model.tokens) - 1]) for finding in findings)
+
+
+def test_one_command_mends_many_added_words(facts_of: FactsOf) -> None:
+    model = facts_of(small_keys(*(f"Section {number}" for number in range(100)), kind=CONTROL))
+    _, proposal = advised(model, findings_of(model))
+    assert proposal is not None
+    assert set(proposal.change.types.values()) == {"USER_DEFINED"}
+
+
 def test_one_command_mends_a_model_of_control_tokens_alone(facts_of: FactsOf) -> None:
     """Where the bytes stayed control tokens, every text became single characters."""
     keys = small_keys()
