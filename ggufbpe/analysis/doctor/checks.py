@@ -37,6 +37,7 @@ from .template_checks import (
     other_bos,
     template_errors,
     template_is_settings,
+    template_missing,
 )
 from .token_checks import (
     control_shown,
@@ -147,6 +148,7 @@ CHECKS: tuple[Check, ...] = (
     made_control,
     template_errors,
     template_is_settings,
+    template_missing,
     unused_markers,
     chat_markers,
     turn_ends,

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from ..._util.errors import ChatError, printable
 from ..._util.extras import NotInstalledError
 from ..._util.wording import counted, listed
+from ...chat.known_templates import known_template
 from ...gguf.constants import KEY_ARCHITECTURE, TokenizerKey, TokenType
 from ...models.vocabulary import SPECIAL_TYPES
 from ..oracles.chat_answers import Refused
@@ -27,6 +28,8 @@ from .unused_marker_check import unused_in_template
 _K = TokenizerKey
 
 _EMBEDS = re.compile(r"(?i)embed|rerank|\b(bge|e5|gte)\b")  # in names of models that write no answers
+_CHATS = re.compile(r"(?i)\b(instruct|chat|it)\b")  # in names of models that do
+_GO = re.compile(r"\{\{-?\s*(?:(?:if|else if|range|with|not|and|or|eq|ne)\s+)*[.$][A-Za-z]")  # a value in Go
 _PLAIN_MARKERS = re.compile(r"\[/?INST\]|<</?SYS>>")  # plain text in Llama 2
 
 
@@ -81,13 +84,34 @@ def _error(model: Facts, name: str, what: str, error: ChatError | Refused) -> Fi
         fix,
         model.key(key),
         {"line": error.line, "reason": error.reason},
-        f"{_said(error)}.",
+        f"{_said(error)}.{_IS_GO * bool(_GO.search(model.templates[name]))}",
     )
+
+
+_IS_GO = " It is a Go template of Ollama's, which llama.cpp cannot read."
 
 
 def _said(error: ChatError | Refused) -> str:
     where = "" if error.line is None else f"line {error.line}: "
     return where + printable(error.reason, 300)[1:-1]
+
+
+def template_missing(model: Facts) -> Iterator[Finding]:
+    """A model without a template, although its name says that it was trained with chats."""
+    is_chat_model = any(map(_CHATS.search, model.names)) and not makes_embeddings(model)
+    if model.templates or model.tokenizer is None or not is_chat_model:
+        return
+    has_chatml = all(text in model.ids for text in ("<|im_start|>", "<|im_end|>"))
+    known = replacement(model) or (known_template("chatml") if has_chatml else None)
+    yield Finding(
+        "warning",
+        "template_missing",
+        "The file has no chat template, although it is called a chat model.",
+        "llama-server then writes chats in ChatML, and other programs as plain text. With other markers than in "
+        "training, answers are nonsense, or do not end.",
+        model.set_template(known) if known else f"set the original model's: {model.set_template_file()}",
+        model.key(_K.CHAT_TEMPLATE),
+    )
 
 
 def template_is_settings(model: Facts) -> Iterator[Finding]:
@@ -216,8 +240,10 @@ def chat_markers(model: Facts) -> Iterator[Finding]:
     usual, shown = markers_of_prompt(plain_prompts), markers_of_prompt(prompts)
     groups: dict[tuple[str, str], list[str]] = {}
     told = frozenset(unused_in_template(model))  # by a check of their own
+    # if a tokenizer cannot be opened, and other markers fit it, nothing tells which chats have one that is no token
+    fits = model.tokenizer is None and not all(is_cut(model, marker) for marker in source)
     for marker in dict.fromkeys((*shown, *source)):
-        if not is_cut(model, marker) or model.ids.get(marker) in told:
+        if not is_cut(model, marker) or model.ids.get(marker) in told or (fits and marker not in model.ids):
             continue
         # what only looks like a marker may contain the name of a role
         is_shown = marker in usual or (marker in source and (marker in shown or not prompts))

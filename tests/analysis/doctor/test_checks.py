@@ -181,6 +181,16 @@ DEFECTS: dict[str, tuple[str, str, Callable[[], Keys]]] = {
     "a word of type control": ("word_type", "warning", lambda: with_type(CONTROL, "Ġthe")),
     "a word of type unused": ("word_type", "warning", lambda: with_type(UNUSED, "Ġthe")),
     "a word of type user-defined": ("word_type", "note", lambda: with_type(USER_DEFINED_TYPE, "Ġthe")),
+    "an added word of type control": (
+        "word_type",
+        "warning",
+        lambda: with_tokens("Section 5A", kind=CONTROL),
+    ),
+    "a chat model without template": (
+        "template_missing",
+        "warning",
+        lambda: {"general.name": "Mine 7b chat"},
+    ),
     "marker of no token": ("chat_marker", "warning", lambda: template(HARMLESS + "<|start_header_id|>")),
     "marker whose token is misspelt": (
         "chat_marker",

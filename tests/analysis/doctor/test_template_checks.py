@@ -19,6 +19,7 @@ from ggufbpe.analysis.doctor.template_checks import (
     other_bos,
     template_errors,
     template_is_settings,
+    template_missing,
 )
 from ggufbpe.cli import main
 from ggufbpe.gguf.change import COMMAND
@@ -38,6 +39,12 @@ WITH_RARE = CHATML + "{% if images %}<|image|>{% endif %}"
         (small_keys(), None, ""),
         (with_template("a\n{% for"), "error", "line 2: "),
         (with_template("{{ raise_exception('not so') }}"), "error", "not so"),
+        (with_template("{{ if .System }}{{ .System }}{{ end }}"), "error", "It is a Go template of Ollama's"),
+        (
+            with_template("{{- range $i, $_ := .Messages }}{{ end }}"),
+            "error",
+            "It is a Go template of Ollama's",
+        ),
         (
             {**with_template(CHATML), f"{K.CHAT_TEMPLATE}.tool_use": "{% if"},
             "warning",  # llama.cpp ignores it
@@ -201,6 +208,46 @@ def test_a_marker_whose_token_has_nearly_its_text(
             "the template is for another model, or tokens were renamed or lost; set the right template: "
             + model.set_template_file()
         )
+
+
+@pytest.mark.parametrize(
+    ("markers", "severity"),
+    [
+        ("<|im_start|>", None),  # others are tokens, and which chats have <|rare|> is not known
+        ("", "warning"),
+    ],
+)
+def test_markers_that_are_no_tokens_where_the_tokenizer_cannot_be_opened(
+    markers: str, severity: str | None, facts_of: FactsOf
+) -> None:
+    keys = with_template(markers + "<|rare|>", add_bos_token="true")
+    assert found(chat_markers(facts_of(keys))) == ([("chat_marker", severity)] if severity else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [
+        ("Qwen2.5 7B Instruct", "known:Qwen-Qwen2.5-7B-Instruct"),
+        ("Mine-7b-it", "known:chatml"),  # whose markers are tokens
+        ("Mine 7b chat", "known:chatml"),
+        ("Mine 7b", None),
+        ("Italian 7b", None),
+        ("gte-Qwen2-7B-instruct", None),  # for embeddings
+    ],
+)
+def test_a_chat_model_without_template(name: str, fix: str | None, facts_of: FactsOf) -> None:
+    model = facts_of({**small_keys(), "general.name": name})
+    findings = list(template_missing(model))
+    assert found(findings) == ([("template_missing", "warning")] if fix else [])
+    assert [finding.fix for finding in findings] == ([model.command("--chat-template", fix)] if fix else [])
+
+
+def test_a_chat_model_without_template_whose_markers_are_not_known(facts_of: FactsOf) -> None:
+    keys = {**small_keys(), "general.name": "Mine 7b chat"}
+    keys[K.LIST] = ["<|other|>" if token == "<|im_end|>" else token for token in keys[K.LIST]]
+    model = facts_of(keys)
+    [finding] = template_missing(model)
+    assert finding.fix == f"set the original model's: {model.set_template_file()}"
 
 
 def test_markers_that_are_ordinary_tokens(facts_of: FactsOf) -> None:
