@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from ..._util.errors import printable
@@ -34,6 +35,7 @@ CONFIG_TOKENS = (
     ("pad", _K.PAD_ID),
     ("mask", _K.MASK_ID),
 )
+_ADDITIONAL = ("additional_special_tokens", "extra_special_tokens")
 
 SPECIAL_ID_KEYS = {name: keys[0] for name, keys, _ in SPECIAL_IDS}
 TYPE_OF_ATTRIBUTE = {attribute: TokenType(kind) for kind, attribute in ATTRIBUTE_OF_TYPE.items()}
@@ -222,14 +224,31 @@ class HFConfig:
 
     def named_tokens(self) -> Iterator[str]:
         """The texts of all special tokens that tokenizer_config.json and special_tokens_map.json name."""
-        yield from filter(
-            None, (self.written_token(name) for name in (*(name for name, _ in CONFIG_TOKENS), "cls"))
-        )
-        for place in (self.config, self._named):
-            for token in place.get("additional_special_tokens") or ():
+        yield from filter(None, map(self.written_token, (*(name for name, _ in CONFIG_TOKENS), "cls")))
+        yield from self.additional_tokens()
+
+    def additional_tokens(self) -> Iterator[str]:
+        """The texts of the special tokens that these files list without a name of the tokenizer's."""
+        for place, key in product((self.config, self._named), _ADDITIONAL):
+            listed = place.get(key) or ()
+            for token in listed.values() if isinstance(listed, dict) else listed:
                 text = token.get("content") if isinstance(token, dict) else token
                 if isinstance(text, str) and text:
                     yield text
+
+    def with_flags(self, added: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The added tokens of a tokenizer.json with the flags that transformers gives them: these files' come first.
+
+        A token that they name, as EOS for example, is special; our own exports record types otherwise.
+        """
+        beside = {token["content"]: token for _, token in self._added_tokens_decoder()}
+        named = set() if self.section else set(self.named_tokens()) - set(self.additional_tokens())
+        flagged = []
+        for token in added:
+            if other := beside.get(token["content"]):
+                token = {"normalized": not other.get("special"), **other, "id": token["id"]}
+            flagged.append({**token, "special": True} if token["content"] in named else token)
+        return flagged
 
     def added_tokens(self) -> Iterator[tuple[int, str, TokenType]]:
         """Tokens that are added to a vocabulary without them, as convert_hf_to_gguf.py reads them."""

@@ -30,7 +30,13 @@ class HFDocument:
     def __init__(self, document: dict[str, Any], config: HFConfig) -> None:
         self.document, self.config = _without_borders(document), config
         self.model = _model(document)
-        self._added_in_file = _added_tokens(document)
+        added = _added_tokens(document)
+        self._added_in_file = config.with_flags(added)
+        self.flags_beside = [
+            token["content"]
+            for token, old in zip(self._added_in_file, added)
+            if any(bool(token.get(flag)) != bool(old.get(flag)) for flag in _FLAGS)
+        ]
         self.added_beside = self._added_beside()
         self.added = [*self._added_in_file, *self.added_beside]
         self.tokens, self.types = self._token_list()
@@ -184,6 +190,7 @@ def require_charsmap(data: bytes) -> bytes:
     return data
 
 
+_FLAGS = ("lstrip", "rstrip", "single_word", "special")  # of added tokens
 KINDS = ("BPE", "Unigram", "WordPiece")
 _CHILDREN = {"normalizer": "normalizers", "pre_tokenizer": "pretokenizers", "post_processor": "processors"}
 

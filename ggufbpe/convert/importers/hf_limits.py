@@ -80,6 +80,13 @@ def added_token_limits(read: HFDocument, pre: str, architecture: str, name: str)
             "and the tokenizers library does not",
             len(beside),
         )
+    if others := read.flags_beside:
+        yield Incompatibility(
+            "flags_beside",
+            f"{_named(others, 'has', 'have')} other flags in the files beside tokenizer.json, which transformers reads "
+            "and the tokenizers library does not",
+            len(others),
+        )
     changes = [part.get("type") for part in read.parts("normalizer")]
     normalized = [t["content"] for t in added if t.get("normalized")] if changes else []
     if normalized:

@@ -213,6 +213,15 @@ def _tokens_not_taken(config: HFConfig, metadata: dict[str, Any]) -> Iterator[In
         yield Incompatibility(
             "settings", f"the settings name {printable(text)} as {name.upper()}, {instead}: {why}"
         )
+    lost = [text for text in config.additional_tokens() if {text, as_token(text)}.isdisjoint(tokens)]
+    if lost := list(dict.fromkeys(lost)):
+        what = "is a special token" if len(lost) == 1 else "are special tokens"
+        yield Incompatibility(
+            "settings",
+            f"{listed(lost, len(lost), ' and {} more')} {what} of the settings, and not taken: the vocabulary lacks "
+            f"{'it' if len(lost) == 1 else 'them'}",
+            len(lost),
+        )
 
 
 def _other_flag(config: HFConfig, metadata: dict[str, Any], name: str, token: str, wanted: bool) -> str:

@@ -75,6 +75,37 @@ def test_tokens_that_only_the_files_beside_add() -> None:
     ]
 
 
+FLAGS = [  # in tokenizer.json, in added_tokens_decoder, in the settings; the flags that transformers 5 gives
+    ({}, {"special": True}, {}, {"special"}),
+    ({"special": True}, {}, {}, set()),
+    ({}, {"lstrip": True}, {}, {"lstrip"}),
+    ({"lstrip": True}, {}, {}, set()),
+    ({"special": True}, {"special": True, "lstrip": True}, {}, {"special", "lstrip"}),
+    ({"special": True}, None, {}, {"special"}),
+    ({}, None, {"eos_token": "<x>"}, {"special"}),
+    ({"lstrip": True}, {}, {"eos_token": "<x>"}, {"special"}),
+    ({"special": True}, {"special": False}, {"pad_token": {"content": "<x>"}}, {"special"}),
+    ({}, None, {"additional_special_tokens": ["<x>"]}, set()),
+]
+
+
+@pytest.mark.parametrize(("in_file", "beside", "settings", "flags"), FLAGS)
+def test_flags_of_added_tokens_are_those_of_transformers(
+    in_file: dict[str, bool], beside: dict[str, bool] | None, settings: dict[str, Any], flags: set[str]
+) -> None:
+    decoder = {} if beside is None else {"added_tokens_decoder": {"3": {"content": "<x>", **beside}}}
+    read = document(
+        added_tokens=[{"id": 3, "content": "<x>", "special": False, **in_file}],
+        config={**settings, **decoder},
+    )
+    [token] = read.added
+    assert {flag for flag in ("lstrip", "rstrip", "single_word", "special") if token.get(flag)} == flags
+    assert read.types[3] == (TokenType.CONTROL if "special" in flags else TokenType.USER_DEFINED)
+    differ = flags != {flag for flag, value in in_file.items() if value}
+    told = [limit.name for limit in added_token_limits(read, "gpt-2", "llama", "")]
+    assert ("flags_beside" in told) is differ
+
+
 def test_pieces_of_a_unigram_model() -> None:
     read = document(
         model={"type": "Unigram", "vocab": [["a", -1], ["", 0], ["b", -2.5]]},

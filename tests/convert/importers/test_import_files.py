@@ -553,6 +553,14 @@ SETTINGS: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"eos_token": "<nope>"},
         ["the settings name '<nope>' as EOS, and no token is taken: there is no such token"],
     ),
+    "other tokens": (
+        {"additional_special_tokens": ["<s>", "<x>"], "extra_special_tokens": ["<y>", {"content": "<x>"}]},
+        ["'<x>', '<y>' are special tokens of the settings, and not taken: the vocabulary lacks them"],
+    ),
+    "a token with a name of its own": (
+        {"extra_special_tokens": {"image_token": "<image>"}},
+        ["'<image>' is a special token of the settings, and not taken: the vocabulary lacks it"],
+    ),
 }
 
 
