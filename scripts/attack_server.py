@@ -151,6 +151,11 @@ def heads() -> list[Attack]:
             head("/tokenize", "transfer-encoding: xchunked") + CHUNKED + b"\r\n",
             {400},
         ),
+        (
+            "compressed chunks",
+            head("/tokenize", "transfer-encoding: gzip, chunked") + CHUNKED + b"\r\n",
+            {501},
+        ),
         ("chunks, then none", head("/tokenize", "transfer-encoding: chunked, identity") + BODY, {400}),
         (
             "chunks behind a tab",

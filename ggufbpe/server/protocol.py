@@ -48,6 +48,10 @@ _LONG_HEAD = _last_answer(
     b"431 Request Header Fields Too Large", RequestError(431, "the head of the request is too long")
 )
 _BAD_REQUEST = _last_answer(b"400 Bad Request", RequestError(400, "the request is not valid HTTP"))
+_CODING = _last_answer(
+    b"501 Not Implemented",
+    RequestError(501, "no Transfer-Encoding but chunked is supported: send plain bytes"),
+)
 _UPGRADE = _last_answer(
     b"400 Bad Request",
     RequestError(400, "upgrades, as to HTTP/2 or WebSocket, are not supported: leave out the Upgrade header"),
@@ -89,6 +93,10 @@ class Protocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._is_head = False
         self._unfinished = 0
+        codings = [value.lower() for name, value in self.headers if name == b"transfer-encoding"]
+        if codings not in ([], [b"chunked"]):
+            self._end(_CODING)
+            raise ValueError("a transfer coding that is not supported")  # which the parser ends with
         self._offered = None if self._is_stopping else self._offer()
         self._body = b""
         if self.parser.should_upgrade():  # the parser gives no body then
@@ -151,8 +159,9 @@ class Protocol(HttpToolsProtocol):
         """Log nothing: the client has been told."""
 
     def send_400_response(self, msg: str) -> None:
-        """Tell the client that its data are not HTTP, and close the connection."""
-        self._end(_BAD_REQUEST)
+        """Tell the client that its data are not HTTP, unless it knows more, and close the connection."""
+        if not self._is_ended:
+            self._end(_BAD_REQUEST)
 
     def _write(self, answer: bytes) -> None:
         self.transport.write(answer)

@@ -117,6 +117,8 @@ def statuses_and_bodies(answers: bytes) -> list[tuple[int, bytes]]:
 GARBAGE = b"GARBAGE\r\n\r\n"
 HALF_A_HEAD = b"POST /c HTTP/1.1\r\nhost: l"
 BROKEN_CHUNKS = b"POST /c HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n"
+GZIP = BROKEN_CHUNKS.replace(b"chunked", b"gzip, Chunked").replace(b"zz", b"2\r\nab\r\n0\r\n")
+TWICE = BROKEN_CHUNKS.replace(b"host: localhost", b"transfer-encoding: gzip")
 UPGRADE = request("/c", headers="connection: upgrade\r\nupgrade: h2c\r\n")
 A, B = (200, b"/a"), (200, b"/b")
 
@@ -127,6 +129,14 @@ A, B = (200, b"/a"), (200, b"/b")
         pytest.param(request("/a") + GARBAGE, [A, (400, b'{"')], id="garbage behind a request"),
         pytest.param(request("/a") + request("/b") + GARBAGE, [A, B, (400, b'{"')], id="behind two"),
         pytest.param(request("/a") + BROKEN_CHUNKS, [A, (400, b'{"')], id="broken chunks behind a request"),
+        pytest.param(request("/a") + GZIP, [A, (501, b'{"')], id="compressed chunks behind a request"),
+        pytest.param(GZIP + request("/b"), [(501, b'{"')], id="compressed chunks"),
+        pytest.param(TWICE, [(501, b'{"')], id="compressed chunks, in two headers"),
+        pytest.param(
+            GZIP.replace(b"gzip, ", b"").replace(b"host:", b"connection: close\r\nhost:"),
+            [(200, b"/c")],
+            id="chunks",
+        ),
         pytest.param(request("/a") + UPGRADE, [A, (400, b'{"')], id="an upgrade behind a request"),
         pytest.param(request("/a", headers="connection: close\r\n") + GARBAGE, [A], id="behind the last one"),
     ],
