@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from ..._util.errors import printable
+from ..._util.utf8 import original_bytes
 from ...gguf.constants import TokenizerKey, TokenType
 from ...gguf.schema import ids_out_of_range
 from ...models.special_ids import END_OF_GENERATION, SPECIAL_IDS
@@ -151,13 +152,24 @@ def _is_of_wrong_kind(model: Facts, key: str, token: int) -> bool:
         is_other = text in _NO_SEPARATORS or text in TEXTS_OF_IDS[_K.BOS_ID]
         return is_other and text not in TEXTS_OF_IDS[_K.SEP_ID] and model.adds("sep")
     theirs = model.id_of_family(key)
-    if theirs is None or theirs == token:
+    if theirs == token:
         return False
     if key == _K.EOS_ID:
         ends = text in END_OF_GENERATION or text in TEXTS_OF_IDS[_K.EOS_ID] or _is_named_end(model, text)
-        behind = model.rendered.behind_answer if model.rendered else ()
-        return not ends and not any(text.encode() in each for each in behind)
+        at_end, before_next = model.rendered.behind_answer if model.rendered else (b"", b"")
+        written = original_bytes(text)
+        if written in at_end + before_next:
+            return not ends and written not in at_end and _has_end(model, at_end)
+        return not ends and theirs is not None
+    if theirs is None:
+        return False
     return key == _K.BOS_ID and model.adds("bos") and text not in TEXTS_OF_IDS[_K.BOS_ID]
+
+
+def _has_end(model: Facts, text: bytes) -> bool:
+    """Check that a token that ends a generation is in a text, so that others only begin what follows."""
+    ends = model.tokenizer.eog_ids if model.tokenizer else ()
+    return any(original_bytes(model.tokens[token]) in text for token in ends)
 
 
 def _is_named_end(model: Facts, text: str) -> bool:

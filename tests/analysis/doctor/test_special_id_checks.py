@@ -227,6 +227,35 @@ def test_an_eos_of_another_name_may_be_meant(text: str, is_right: bool, facts_of
     assert found(wrong_special_ids(model)) == expected
 
 
+CHATML = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+UNMARKED = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}\n{% endfor %}"
+
+
+@pytest.mark.parametrize(
+    ("eos", "template", "is_found"),
+    [
+        ("<|im_start|>", CHATML, True),
+        ("<|im_start|>", UNMARKED, False),  # generation may stop at the next message
+        ("<|im_end|>", CHATML, False),
+        ("<|endoftext|>", CHATML, False),
+        ("<|im_start|>", CHATML + "{{ eos_token }}", False),
+    ],
+)
+@pytest.mark.parametrize("family", [None, "Qwen 2"])
+def test_what_begins_the_next_message_is_no_eos(
+    family: str | None, eos: str, template: str, is_found: bool, facts_of: FactsOf
+) -> None:
+    keys = {**(family_keys(family) if family else small_keys()), K.CHAT_TEMPLATE: template}
+    markers = [each for each in ("<|im_start|>", "<|im_end|>") if each not in keys[K.LIST]]
+    keys[K.LIST], keys[K.TOKEN_TYPE] = (
+        [*keys[K.LIST], *markers],
+        [*keys[K.TOKEN_TYPE], *[CONTROL] * len(markers)],
+    )
+    keys[K.EOS_ID] = keys[K.LIST].index(eos)
+    findings = list(wrong_special_ids(facts_of(keys)))
+    assert found(findings) == ([("special_id_of_wrong_kind", "warning")] if is_found else [])
+
+
 def test_of_an_own_end_that_is_plain_text_the_type_is_wrong(facts_of: FactsOf) -> None:
     keys = family_keys("Qwen 2")
     at = len(keys[K.LIST])
