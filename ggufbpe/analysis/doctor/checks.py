@@ -34,11 +34,13 @@ from .template_checks import (
     bos_twice,
     chat_markers,
     eos_behind_prompts,
+    eos_not_added,
     other_bos,
     template_errors,
     template_is_settings,
     template_missing,
 )
+from .tensor_checks import rows_of_tokens
 from .token_checks import (
     control_shown,
     control_types,
@@ -135,6 +137,7 @@ CHECKS: tuple[Check, ...] = (
     wrong_types,
     duplicates,
     lengths,
+    rows_of_tokens,
     generation_ends,
     wrong_special_ids,
     missing_special_ids,
@@ -163,6 +166,7 @@ CHECKS: tuple[Check, ...] = (
     round_trips,
     line_break,
     eos_behind_prompts,
+    eos_not_added,
     bos_twice,
     other_bos,
     template_differs,
@@ -211,6 +215,7 @@ CHECKS_OF_TOKENS = frozenset(
         unconverted_spaces,
         duplicates,
         empty_tokens,
+        rows_of_tokens,
         merge_parts,
         last_tokens_missing,
         exchanged_tokens,

@@ -27,6 +27,7 @@ from .unused_marker_check import unused_in_template
 
 _K = TokenizerKey
 
+_POOLS_LAST = 3  # LLAMA_POOLING_TYPE_LAST
 _EMBEDS = re.compile(r"(?i)embed|rerank|\b(bge|e5|gte)\b")  # in names of models that write no answers
 _CHATS = re.compile(r"(?i)\b(instruct|chat|it)\b")  # in names of models that do
 _GO = re.compile(r"\{\{-?\s*(?:(?:if|else if|range|with|not|and|or|eq|ne)\s+)*[.$][A-Za-z]")  # a value in Go
@@ -207,6 +208,23 @@ def bos_twice(model: Facts) -> Iterator[Finding]:
             {"bos": tokenizer.bos_id, "text": text},
             f"BOS is added to every text, and the chat template writes it as well ({written}).",
         )
+
+
+def eos_not_added(model: Facts) -> Iterator[Finding]:
+    """No EOS behind texts whose last token is their embedding."""
+    tokenizer, key = model.tokenizer, f"{model.text(KEY_ARCHITECTURE)}.pooling_type"
+    if key not in model.source or model.source[key] != _POOLS_LAST or tokenizer is None:
+        return
+    if model.adds("eos") or not model.obeys_flags:
+        return
+    yield Finding(
+        "note",
+        "eos_not_added",
+        "The last token of a text gives its embedding, and EOS is not added there.",
+        "Most such models, as Qwen3 Embedding, were trained with EOS at the end, and find less without it.",
+        f"if the original model adds EOS: {model.set(_K.ADD_EOS, 'true')}",
+        model.key(_K.ADD_EOS, tokenizer.eos_id),
+    )
 
 
 def other_bos(model: Facts) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Finds tensors that llama.cpp refuses: the file is cut off, or what it says of them cannot be right.
+"""Finds tensors that llama.cpp refuses: the file is cut off, what it says of them cannot be right, or they do not fit.
 
 Like the rest of the metadata, tensor infos are read without the data that they describe.
 """
@@ -8,10 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..._util.errors import GGUFError, RemoteError, ShardError, TensorError, TruncatedFileError
+from ..._util.wording import counted
+from ...gguf.constants import TokenizerKey
 from ...gguf.reader import GGUFFile
-from ...gguf.tensors import check_file_type, check_parts, check_tensors
+from ...gguf.tensors import check_file_type, check_parts, check_tensors, tensor_infos
+from ...gguf.token_edits import TokenChanges, token_edits
+from .facts import Facts
 from .finding import Finding, Where
 
+_EMBEDDING = b"token_embd.weight"
+_MOST_TOKENS = 64  # that a command adds or removes
 _REMOTE_FIX = "the file is like this where it is stored: choose another one, or tell its owner"
 
 
@@ -38,6 +44,43 @@ def broken_tensors(file: GGUFFile) -> Iterator[Finding]:
             if isinstance(error, TensorError)
             else None,
         )
+
+
+def rows_of_tokens(model: Facts) -> Iterator[Finding]:
+    """An embedding that does not have a row for each token.
+
+    Source: src/llama-model.cpp, llama_model_base::load_tensors, where `n_vocab` is the number of tokens.
+    """
+    try:
+        shapes = {info.name: info.shape for info in tensor_infos(model.source)}
+    except GGUFError:  # which `broken_tensors` reports
+        return
+    rows, size = (*shapes.get(_EMBEDDING, ()), 0, 0)[1], len(model.tokens)
+    if not rows or not size or rows == size:
+        return
+    add = [f"[PAD{at}]" for at in range(size, min(rows, size + _MOST_TOKENS + 1))]
+    remove = range(rows, min(size, rows + _MOST_TOKENS + 1))
+    try:
+        token_edits(model.source, TokenChanges(add=[(text, "UNUSED") for text in add], remove=remove))
+        is_possible = len(add) + len(remove) <= _MOST_TOKENS
+    except (GGUFError, ValueError):  # such as a special id among the tokens that would be removed
+        is_possible = False
+    words = [word for text in add for word in ("--add-token", f"{text}=UNUSED")]
+    words += [word for at in remove for word in ("--remove-token", str(at))]
+    how = (
+        "fill up the vocabulary, as llama.cpp's converter does" if add else "remove the tokens without a row"
+    )
+    yield Finding(
+        "error",
+        "vocabulary_size",
+        f"The model has {counted(rows, 'token')} by its tensors, and {size} by its vocabulary.",
+        "llama.cpp refuses the file: 'token_embd.weight' has wrong shape.",
+        f"{how}: {model.command(*words)}"
+        if is_possible
+        else "convert the model again, with the tokenizer that belongs to it",
+        model.key(TokenizerKey.LIST),
+        {"rows": rows, "tokens": size},
+    )
 
 
 def _id_of(error: GGUFError) -> str:

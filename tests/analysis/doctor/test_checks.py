@@ -191,6 +191,7 @@ DEFECTS: dict[str, tuple[str, str, Callable[[], Keys]]] = {
         "warning",
         lambda: {"general.name": "Mine 7b chat"},
     ),
+    "an embedding without EOS": ("eos_not_added", "note", lambda: {"gpt2.pooling_type": 3}),
     "marker of no token": ("chat_marker", "warning", lambda: template(HARMLESS + "<|start_header_id|>")),
     "marker whose token is misspelt": (
         "chat_marker",
@@ -462,7 +463,7 @@ def test_every_finding_that_there_is_has_a_defect() -> None:
     ]
     ids = {node.value for node in findings if isinstance(node, ast.Constant)}
     tested = {expected for expected, _, _ in DEFECTS.values()} | {"not_bpe", "no_line_break", "clean_spaces"}
-    tested |= {"template_not_run", "corrected", "eos_behind_prompts", "control_shown"}
+    tested |= {"template_not_run", "corrected", "eos_behind_prompts", "control_shown", "vocabulary_size"}
     tested |= {expected for _, expected, _, _ in OTHER_DEFECTS.values()}
     parts = checks.COMMON_CHECKS | checks.BYTE_PAIR_CHECKS | checks.CHECKS_OF_TOKENS
     assert parts <= {*checks.CHECKS}

@@ -16,6 +16,7 @@ from ggufbpe.analysis.doctor.template_checks import (
     bos_twice,
     chat_markers,
     eos_behind_prompts,
+    eos_not_added,
     other_bos,
     template_errors,
     template_is_settings,
@@ -152,6 +153,20 @@ def test_an_eos_behind_prompts(keys: Keys, is_found: bool, facts_of: FactsOf) ->
     findings = list(eos_behind_prompts(model))
     assert found(findings) == [("eos_behind_prompts", "warning")] * is_found
     assert [finding.fix for finding in findings] == [model.set(K.ADD_EOS, "false")] * is_found
+
+
+@pytest.mark.parametrize(
+    ("pooling", "add_eos", "is_found"),
+    [(3, None, True), (3, False, True), (3, True, False), (1, None, False), (None, None, False)],
+)
+def test_an_embedding_of_the_last_token(
+    pooling: int | None, add_eos: bool | None, is_found: bool, facts_of: FactsOf
+) -> None:
+    pooled = {} if pooling is None else {"gpt2.pooling_type": pooling}
+    model = facts_of({**small_keys(add_eos_token=add_eos), **pooled})
+    findings = list(eos_not_added(model))
+    assert found(findings) == [("eos_not_added", "note")] * is_found
+    assert all(finding.fix.endswith(model.set(K.ADD_EOS, "true")) for finding in findings)
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from gguf import GGUFWriter
+from mending import COMMAND, done
 from tensors_by_hand import Tensor, model_with
 
+from ggufbpe.analysis.doctor.examination import doctor
 from ggufbpe.analysis.doctor.tensor_checks import broken_tensors
+from ggufbpe.gguf.change import flags_of_command
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.gguf.value_types import Field, GGUFValueType
 
@@ -47,3 +52,41 @@ def test_broken_tensors(
         [("error", expected)] if expected else []
     )
     assert [finding.detail for finding in findings] == ([detail] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("rows", "flags", "after"),
+    [
+        (4, None, None),
+        (6, ["--add-token", "[PAD4]=UNUSED", "--add-token", "[PAD5]=UNUSED"], 6),
+        (3, ["--remove-token", "3"], 3),
+        (200, [], None),  # too many for a command
+        (2, [], None),  # a token that merges make has no row, and one is that of EOS
+    ],
+)
+def test_rows_of_an_embedding_that_are_not_as_many_as_the_tokens(
+    rows: int, flags: list[str] | None, after: int | None, tmp_path: Path
+) -> None:
+    """llama.cpp: "tensor 'token_embd.weight' has wrong shape; expected 8, 4, got 8, 6"."""
+    path = tmp_path / "model.gguf"
+    writer = GGUFWriter(path, "gpt2")
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("gpt-2")
+    writer.add_token_list(["a", "b", "ab", "<|pad|>"])
+    writer.add_token_types([1, 1, 1, 3])
+    writer.add_token_merges(["a b"])
+    writer.add_eos_token_id(2)
+    writer.add_tensor("token_embd.weight", np.zeros((rows, 8), dtype=np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    findings = [finding for finding in doctor(path).findings if finding.id == "vocabulary_size"]
+    assert [finding.severity for finding in findings] == ([] if flags is None else ["error"])
+    for finding in findings:
+        [command] = COMMAND.findall(finding.fix) or [""]
+        assert flags_of_command(command) == flags if flags else not command
+        if after:
+            fixed = done(command, tmp_path)
+            assert fixed is not None
+            assert "vocabulary_size" not in [each.id for each in doctor(fixed).findings]

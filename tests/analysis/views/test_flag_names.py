@@ -24,6 +24,7 @@ COMMANDS = {
     "analysis/diagnose/chat_changes.py": "where --json has more",
     "analysis/doctor/facts.py": "flags of a command that is put together",
     "analysis/doctor/bos_checks.py": "flags of a command that is put together",
+    "analysis/doctor/tensor_checks.py": "flags of a command that is put together",
     "analysis/verify/upstream_chats.py": "flags of a command that is put together",
     "data/corpora/corpus_files.py": "git's flags",
     "gguf/change.py": "the command that a change is",
