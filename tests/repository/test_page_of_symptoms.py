@@ -11,6 +11,7 @@ import pytest
 from commands import Run, run
 from conftest import GPT2, ROOT, missing
 from reference import CHATS, NotPreparedError, library
+from tensors_by_hand import Tensor, model_with
 
 import ggufbpe
 
@@ -30,6 +31,7 @@ MESSAGES = (
     "missing pre-tokenizer type, using: 'default'",
     "GENERATION QUALITY WILL BE DEGRADED!",
     "unknown pre-tokenizer type",
+    "control token: … is not marked as EOG",
     "control-looking token … was not control-type",
     "special_eos_id is not in special_eog_ids",
     "Added a BOS token to the prompt",
@@ -50,6 +52,11 @@ BROKEN: dict[str, dict[str, Any]] = {
     "`missing pre-tokenizer type": {"remove": ["tokenizer.ggml.pre"]},
     "`unknown pre-tokenizer type": {"set": {"tokenizer.ggml.pre": "gpt-99"}, "force": True},
     "Bad at numbers": {"set": {"tokenizer.ggml.pre": "qwen2"}},
+    "`tensor 'token_embd": {"bytes": model_with([Tensor("token_embd.weight", (5, 9))])},
+    "Answers of a fine": {"add_tokens": {**CHATML, "Section 5A": "CONTROL"}},
+    "Nonsense, or": {"set": {"general.name": "Mine 7b chat"}, "chat_template": None},
+    "`control token": {},
+    "`'tokenizer.ggml.add_eos": {"set": {"gpt2.pooling_type": 3}},
     "The model repeats": {"add_tokens": {"<|im_start|>": "NORMAL", "<|im_end|>": "CONTROL"}},
     "Chats go wrong": {"add_tokens": {}},
     "Answers never stop": {
@@ -92,7 +99,10 @@ def test_command_of_a_row_shows_the_cause(
         return
     [changes] = [changes for beginning, changes in BROKEN.items() if row[0].startswith(beginning)]
     monkeypatch.chdir(tmp_path)
-    ggufbpe.fix(GPT2, "model.gguf", **{"add_tokens": CHATML, "chat_template": "known:chatml", **changes})
+    if "bytes" in changes:
+        Path("model.gguf").write_bytes(changes["bytes"])
+    else:
+        ggufbpe.fix(GPT2, "model.gguf", **{"add_tokens": CHATML, "chat_template": "known:chatml", **changes})
     Path("chats.jsonl").write_text(CHAT)
     if "original" in row[2]:
         run("export", GPT2, "--to", "tokenizer.json", "-o", "original")
