@@ -222,11 +222,14 @@ def merges(
     what = f"the words are the same, but {count} of them are merged differently, first {first!r}"
     if not consistent:
         what += "; not always in the same way (BPE dropout?)"
+    has_lines = any(" " in str(each["word"]).strip() for each in words)  # which are the words of Gemma 4
     return Cause(
         "merges",
         {"what": what, "words": words, "count": count, "consistent": consistent},
         f"compare {_K.MERGES} with the merges of the original tokenizer, and convert the model again "
-        "(`ggufbpe diagnose` with a second -m tries the merges of that model)",
+        "(`ggufbpe diagnose` with a second -m tries the merges of that model)"
+        + "; if they are the same, the other tool splits lines into words before it merges, and this model does not"
+        * has_lines,
     )
 
 

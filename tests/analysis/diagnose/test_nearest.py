@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 
 import pytest
+from conftest import ROOT
 from small_models import small_tokenizer
 
+from ggufbpe import Tokenizer
 from ggufbpe.analysis.diagnose.nearest import Nearest
 
 TOKENIZER = small_tokenizer()
@@ -70,6 +72,15 @@ def test_words_that_were_merged_otherwise() -> None:
         {"word": " hello", "ours": [" ", "hello"], "theirs": [" ", *"hello"]},
     ]
     assert 0 < answer.explains < 1
+
+
+def test_a_tool_that_splits_the_lines_of_gemma_4() -> None:
+    """transformers with `fix_mistral_regex` (llama.cpp issue 23252): the merges are not at fault."""
+    model = Tokenizer.from_gguf(ROOT / "fixtures" / "vocabs" / "gemma4.gguf")
+    ids = [token for text in ("a", " ", "he") for token in model.encode(text, add_special=False)]
+    [*_, answer] = Nearest(model, b"a he", ids, False, True).partial()
+    [cause] = answer.causes
+    assert (cause.id, "the other tool splits lines into words" in cause.fix) == ("merges", True)
 
 
 def test_bytes_that_are_not_utf_8_and_were_kept() -> None:
