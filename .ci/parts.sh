@@ -1,8 +1,10 @@
 # Sourced by what CI runs: parts that say how long they took, and commands beside them. `$logs` is a folder.
 
-# What commands beside the parts take of a processor is counted in the part in which they end.
+# What commands beside the parts take of a processor is counted in the part in which they end. A part does not begin
+# once one of them has failed.
 part() {
     title=$1
+    for each in $running; do [ ! -e "$logs/${each%:*}.failed" ] || finish "${each%:*}"; done
     begun=$(date +%s)
     count_processor_seconds
     used_before=$used
@@ -32,8 +34,9 @@ stop_running() {
 begin() {
     log=$logs/$1.log
     running="$running $1"
+    failure=$logs/$1.failed
     shift
-    setsid "$@" >"$log" 2>&1 &
+    setsid sh -c 'failure=$1 && shift && "$@" || { touch "$failure"; exit 1; }' sh "$failure" "$@" >"$log" 2>&1 &
     running="$running:$!"
 }
 

@@ -17,16 +17,16 @@ cd "$(dirname "$0")/.."
 case "${1:-}" in
 "")
     environment dev
-    GGUFBPE_REFERENCE=$PWD/.cache/left-out python -m pytest -q -rfE -n auto -m "not slow and not cluster and not browser"
+    GGUFBPE_REFERENCE=$PWD/.cache/left-out python -m pytest -q -rfE -n auto --dist worksteal -m "not slow and not cluster and not browser"
     echo "All tests, also the slow ones and those that need pyarrow, Ray, a browser or llama.cpp: sh scripts/test.sh --all"
     ;;
 --all)
     environment test
     shift
-    python -m pytest -n auto "$@"
+    python -m pytest -n auto --dist worksteal "$@"
     if [ "$(GGUFBPE_ENGINE= python -c 'from ggufbpe.native import native; print(native is not None)')" = True ]; then
         echo "== the tests of exactness, with the reference engine"
-        GGUFBPE_ENGINE=reference python -m pytest -n auto "$@" -m both_engines
+        GGUFBPE_ENGINE=reference python -m pytest -n auto --dist worksteal "$@" -m both_engines
     fi
     ;;
 *)
