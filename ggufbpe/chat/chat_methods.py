@@ -149,22 +149,19 @@ class ChatMethods:
         "content", "reasoning_content") requires `add_generation_prompt=False`. `chat_template_kwargs` are names and
         values for the template, whether it reads them or not. What it does read can also be given by name, such as
         `enable_thinking=False`. `chat_template` is a template to use in place of the file's, the `pathlib.Path` of a
-        file with one, the name of one of the model's, or "known:NAME" for llama.cpp's template of that name
-        (docs/chat.md). `now` is the time for templates that write the date; by default it is the current time.
+        file with one, the name of one of the model's, or "known:NAME" for llama.cpp's template of that name. `now` is
+        the time for templates that write the date, by default the current time (docs/chat.md).
 
         With `return_assistant_mask`, the result is a pair: the ids, and a list with 1 for each id that the assistant
         wrote and 0 for each other. True marks contents, reasoning, tool calls and the tokens that end turns; names out
-        of "content", "reasoning", "tool_calls" and "end" choose some of these. A final answer is then closed
-        (docs/chat.md).
-
+        of "content", "reasoning", "tool_calls" and "end" choose some of these. A final answer is then closed.
         As with llama-server, text of control tokens in messages becomes control tokens, which `ggufbpe.explain(tok,
         messages).chat.injected` lists.
 
-        Raises `ChatError`, a `ValueError`, for what llama-server refuses, for a template that cannot be run, and for an
-        unknown name of a template; its `reason` says why, its `line` where in the template. `TypeError` for a named
-        argument that the template does not read, `NotInstalledError` without jinja2 (the extra `chat`). Warns
-        (`GGUFWarning`) if neither the file nor `chat_template` has a template: the prompt is then ChatML, as
-        llama-server makes it; and if there are `tools` and the template does not show them.
+        Raises `ChatError`, a `ValueError`, for what llama-server refuses, a template that cannot be run, and an unknown
+        name of a template; its `reason` says why, its `line` where in the template. `TypeError` for a named argument
+        that the template does not read, `NotInstalledError` without jinja2 (the extra `chat`). Warns (`GGUFWarning`) of
+        `tools` that the template does not show, and if there is no template: the prompt is ChatML, as llama-server's.
 
         Source: oaicompat_chat_params_parse and handle_count_tokens in tools/server/; common/chat.cpp.
         """
