@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _is_quiet = False  # with --quiet
+_is_bar_drawn = False  # whether a progress bar is the last line of standard error
 _has_begun = False  # whether something was written to standard output
 
 
@@ -126,8 +127,27 @@ def say(text: str) -> None:
             sys.stdout.flush()
     if sys.stderr is not None:
         with suppress(OSError):  # there is nobody left to tell
+            erase_bar()
             sys.stderr.write(text + "\n")
             sys.stderr.flush()
+
+
+def draw_bar(text: str) -> None:
+    """Draw a progress bar on the last line of standard error, a terminal; the next line takes its place."""
+    global _is_bar_drawn
+    flush()
+    sys.stderr.write(f"\r{text}\x1b[K")
+    sys.stderr.flush()
+    _is_bar_drawn = True
+
+
+def erase_bar() -> None:
+    """Erase the progress bar, if one is drawn."""
+    global _is_bar_drawn
+    if _is_bar_drawn:
+        _is_bar_drawn = False
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()
 
 
 def _wrapped(text: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -29,7 +28,6 @@ class Bar:
         self._width = _output.error_width()
         self._start = time.monotonic()
         self._last = self._start - INTERVAL + DELAY
-        self._drawn = False
 
     @property
     def seconds(self) -> float:
@@ -50,17 +48,11 @@ class Bar:
             length = max(min(self._width - 50, 30), 5)
             filled = round(share * length)
             text = f"{'#' * filled}{'.' * (length - filled)} {share:4.0%} {text}"
-        _output.flush()
-        sys.stderr.write(f"\r{text[: self._width - 1]}\x1b[K")
-        sys.stderr.flush()
-        self._drawn = True
+        _output.draw_bar(text[: self._width - 1])
 
     def clear(self) -> None:
-        """Erase it before other lines are written; it may be drawn again."""
-        if self._drawn:
-            self._drawn = False
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        """Erase it before a line of standard output, or at the end; it may be drawn again."""
+        _output.erase_bar()
 
 
 def waiting_for(doing: str, model: str | ModelLocation) -> AbstractContextManager[None]:

@@ -128,7 +128,6 @@ def run(arguments: argparse.Namespace) -> int:
     bar = Bar()
 
     def report(name: str, error: Exception) -> None:
-        bar.clear()
         is_text = isinstance(error, FileNotFoundError) and " " in name
         remedy = f"; a text needs -p: -p {shell_word(name)}" if is_text else ""
         _output.error(f"{name}: {problem_with(name, error)}{remedy}")

@@ -208,7 +208,6 @@ def run(arguments: argparse.Namespace) -> int:
                 progress=told.show,
             )
     except (KeyboardInterrupt, SystemExit):
-        told.bar.clear()
         _output.note(f"ggufbpe: stopped; {_what_stays(arguments.output, before)}")
         raise
     finally:
@@ -338,7 +337,6 @@ class _Told:
     def report(self, where: str, error: Exception) -> None:
         """Report a record that was left out."""
         self._bad += 1
-        self.bar.clear()
         if self._bad <= _SHOWN:
             _output.warning(f"{where}: left out: {error}")
         elif self._bad == _SHOWN + 1:

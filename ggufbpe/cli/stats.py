@@ -199,7 +199,6 @@ class _Job:
             self.bar.draw(share, f"{left:>9} {terminal.one_line(os.path.basename(progress.item))}")
 
     def _report(self, name: str, error: Exception) -> None:
-        self.bar.clear()
         problem = problem_with(name, error)
         self.errors.append({"name": name, "error": problem})
         _output.error(f"{name}: {problem}")

@@ -144,7 +144,6 @@ def run(arguments: argparse.Namespace) -> int:
     bar = Bar()
 
     def tell() -> None:
-        bar.clear()
         _output.note("ggufbpe: stopping; what was compared is shown in a moment (Ctrl-C again ends at once)")
 
     with interruption_as_stop(tell) as is_stopped:

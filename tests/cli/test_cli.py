@@ -911,6 +911,17 @@ def test_bar_appears_late_and_fits(
     assert drawn == "\r##...  40% " + ("name" * 9)[:18] + "\x1b[K\r" + ("name" * 9)[:29] + "\x1b[K\r\x1b[K"
 
 
+def test_a_line_takes_the_place_of_a_bar(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a warning does that comes in the middle of a count."""
+    monkeypatch.setattr(_output, "error_width", lambda: 30)
+    _progress.Bar().draw(None, "bar")
+    _output.warning("careful")
+    _output.note("ggufbpe: done")
+    assert capsys.readouterr().err == "\rbar\x1b[K\r\x1b[Kggufbpe: warning: careful\nggufbpe: done\n"
+
+
 def test_no_bar_without_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
