@@ -61,13 +61,14 @@ from ggufbpe import GGUFError, Tokenizer
 from ggufbpe.analysis.doctor.facts import Facts
 from ggufbpe.analysis.doctor.proposal import grave_findings
 from ggufbpe.cli import main as ggufbpe
-from ggufbpe.gguf.change import Change
+from ggufbpe.gguf.change import PLACEHOLDER, Change
 from ggufbpe.gguf.constants import TokenizerKey
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.models.bpe.merge import texts_made_by
 from ggufbpe.models.token_table import tokens_that_differ
 
 COMMAND = re.compile(r"ggufbpe fix .+? (?:-o|--output) [^\s,;]+")
+_NEEDS_FILE = re.compile(rf"[ =]{PLACEHOLDER} ")
 _CASES_A_PROCESS = 100
 _ALL = re.compile(r"^\s*all: ", re.MULTILINE)
 OUTCOMES = ("mended", "named", "unseen", "described", "nothing", "too little", "unnamed", "harm")
@@ -112,9 +113,9 @@ def run(command: str, folder: Path) -> tuple[int, str]:
 def the_command(printed: str) -> tuple[str, int]:
     """The command that people run after reading `printed`, "" for none, and how many different ones there are.
 
-    The one for all changes if there is one, otherwise the first.
+    The one for all changes if there is one, otherwise the first. None of those that need a file of the user's.
     """
-    every = list(dict.fromkeys(COMMAND.findall(printed)))
+    every = [each for each in dict.fromkeys(COMMAND.findall(printed)) if not _NEEDS_FILE.search(each)]
     together = [COMMAND.search(line) for line in printed.splitlines() if _ALL.match(line)]
     chosen = next((found[0] for found in together if found), every[0] if every else "")
     return chosen, len(every)

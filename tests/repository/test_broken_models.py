@@ -76,8 +76,10 @@ def test_texts_have_markers_if_asked_for() -> None:
             "ggufbpe fix a.gguf --set k=1 --set l=2 -o fixed.gguf",
             3,
         ),
+        ("fix: ggufbpe fix bad.gguf --chat-template FILE -o fixed.gguf", "", 0),
+        ("fix: ggufbpe fix bad.gguf --chat-template tool_use=FILE -o fixed.gguf", "", 0),
     ],
-    ids=["none", "one", "a choice", "all together"],
+    ids=["none", "one", "a choice", "all together", "a file of one's own", "a named template of one's own"],
 )
 def test_the_command_that_people_run(printed: str, command: str, count: int) -> None:
     assert the_command(printed) == (command, count)
