@@ -732,6 +732,8 @@ def test_other_fields_of_an_opened_chat_are_sent_and_shown(chat: Page) -> None:
         ("[1]", "Other fields: Enter a JSON object."),
         ("{", "Other fields: "),
         ('{"tools": []}', 'Other fields: "tools" has its own control above.'),
+        ('{"chat_template_kwargs": "ab"}', 'Other fields: "chat_template_kwargs" must be a JSON object.'),
+        ('{"chat_template_kwargs": [1]}', 'Other fields: "chat_template_kwargs" must be a JSON object.'),
         ('{"messages": 1}', 'Other fields: "messages" has its own control above.'),
     ):
         fields.fill(wrong)

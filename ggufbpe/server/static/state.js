@@ -156,10 +156,16 @@ export function jsonIn(name, text) {
   }
 }
 
+function isObject(value) {
+  return typeof value === "object" && !Array.isArray(value);
+}
+
 // The other fields of a chat's request, without those that would make it a question about given ids or a given prompt.
 function otherFields() {
   const given = jsonIn("Other fields", state.fields) ?? {};
-  if (typeof given !== "object" || Array.isArray(given)) throw new Error("Other fields: Enter a JSON object.");
+  if (!isObject(given)) throw new Error("Other fields: Enter a JSON object.");
+  if (!isObject(given.chat_template_kwargs ?? {}))
+    throw new Error('Other fields: "chat_template_kwargs" must be a JSON object.');
   const own = ["messages", "tools", "add_generation_prompt"].find((name) => name in given);
   if (own) throw new Error(`Other fields: "${own}" has its own control above.`);
   const { ids, expected_prompt, others, ...fields } = given;
