@@ -102,6 +102,8 @@ def count_files(
     chats: bool = False,
     tools: Sequence[Mapping[str, Any]] | None = None,
     chat_template: str | None = None,
+    chat_template_kwargs: Mapping[str, Any] | None = None,
+    now: datetime | None = None,
     read_ignored: bool = True,
     report: Report | None = None,
     progress: OnProgress | None = None,
@@ -117,8 +119,8 @@ def count_files(
     `add_bos` counts, with each text, the BOS and EOS that llama-tokenize adds; if `add_special` is given, it decides
     instead, as in `Tokenizer.encode`. `parse_special` recognizes control tokens. With `chats`, files are chats instead
     (.json: one or an array; .jsonl: one in each line), lists of messages or bodies of requests; the tokens of their
-    prompts are counted as llama-server counts them, with `tools` and `chat_template` as in
-    `Tokenizer.apply_chat_template`. Without `read_ignored`, files that git ignores are left out of directories.
+    prompts are counted as llama-server counts them, with `tools`, `chat_template`, `chat_template_kwargs` and `now` as
+    in `Tokenizer.apply_chat_template`. Without `read_ignored`, files that git ignores are left out of directories.
 
     A file or record that cannot be read raises `OSError`, `CorpusError` or `ChatError`, unless `report(name, error)` is
     given to receive the error; the result then lists it. `progress` is called with a `Progress` in bytes of files.
@@ -130,13 +132,15 @@ def count_files(
     (68123, 'docs/commands.md')
     """
     tokenizer = tokenizer_of(model)
+    given = {"tools": tools, "chat_template_kwargs": chat_template_kwargs}
+    fields = {name: value for name, value in given.items() if value is not None}
     prompt = None
     if chats:
         from ...chat.known_templates import resolved
 
-        prompt = prompt_maker(tokenizer, resolved(chat_template), {} if tools is None else {"tools": tools})
-    elif tools is not None or chat_template is not None:
-        raise ValueError("tools and chat_template need chats=True")
+        prompt = prompt_maker(tokenizer, resolved(chat_template), fields, now)
+    elif fields or chat_template is not None or now is not None:
+        raise ValueError("tools, chat_template, chat_template_kwargs and now need chats=True")
     counter = FileCounter(
         tokenizer,
         report or raised,

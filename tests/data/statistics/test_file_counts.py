@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from ggufbpe.data.statistics.file_counts import TextCounts
 
 TEXT = "naïve 123\n" * 30
 CHAT = {"messages": [{"role": "user", "content": "Hi"}]}
+HI, TWICE = CHAT["messages"], CHAT["messages"] * 2
 CHATML = "known:chatml"
+DAY = datetime(2026, 7, 31)
 
 
 @pytest.fixture(scope="module")
@@ -107,13 +110,19 @@ def test_chats_have_the_tokens_of_their_prompts(tok: Tokenizer) -> None:
     assert ggufbpe.count_files(
         tok, "chat.json", chats=True, chat_template="known:Qwen-Qwen3-0.6B", tools=tools
     ).tokens == len(with_tools)
+    template, kwargs = "{{ strftime_now('%d') }}{{ mode }}", {"mode": "deep"}
+    dated = tok.apply_chat_template(HI, chat_template=template, chat_template_kwargs=kwargs, now=DAY)
+    assert ggufbpe.count_files(
+        tok, "chat.json", chats=True, chat_template=template, chat_template_kwargs=kwargs, now=DAY
+    ).tokens == len(dated)
+    assert tok.decode(dated) == "31deep"
     with pytest.raises(ValueError, match="the model has no chat template"):
         ggufbpe.count_files(tok, "chat.json", chats=True)
-    with pytest.raises(ValueError, match="tools and chat_template need chats=True"):
-        ggufbpe.count_files(tok, "chat.json", chat_template=CHATML)
-
-
-HI, TWICE = CHAT["messages"], CHAT["messages"] * 2
+    for given in ({"now": DAY}, {"chat_template": CHATML}, {"chat_template_kwargs": kwargs}, {"tools": []}):
+        with pytest.raises(
+            ValueError, match="tools, chat_template, chat_template_kwargs and now need chats=True"
+        ):
+            ggufbpe.count_files(tok, "chat.json", **given)
 
 
 @pytest.mark.parametrize(
