@@ -30,13 +30,13 @@ stop_running() {
     for each in $running; do kill -- -${each#*:} 2>/dev/null || true; done
 }
 
-# `begin NAME COMMAND...`: runs a command that waits, or needs one processor, beside what follows.
+# `begin NAME COMMAND...`: runs a command beside the parts that follow, to which it leaves the processors.
 begin() {
     log=$logs/$1.log
     running="$running $1"
     failure=$logs/$1.failed
     shift
-    setsid sh -c 'failure=$1 && shift && "$@" || { touch "$failure"; exit 1; }' sh "$failure" "$@" >"$log" 2>&1 &
+    setsid nice -n 5 sh -c 'failure=$1 && shift && "$@" || { touch "$failure"; exit 1; }' sh "$failure" "$@" >"$log" 2>&1 &
     running="$running:$!"
 }
 
