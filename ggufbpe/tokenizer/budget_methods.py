@@ -291,7 +291,7 @@ def check_overlap(size: int, overlap: int, added: int = 0) -> tuple[int, int]:
     if not 0 <= overlap < size - added:
         besides = f" without the {tokens}" if added else ""
         raise ValueError(
-            f"overlap must be at least 0 and less than size, which is {size - added}{besides}; it is {overlap}"
+            f"overlap must be 0 or more and less than size, not {overlap}; size is {size - added}{besides}"
         )
     return size - added, overlap
 

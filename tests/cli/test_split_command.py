@@ -59,7 +59,7 @@ def test_bytes_that_are_not_utf8(call: Run, tmp_path: Path) -> None:
 
 
 def test_an_overlap_that_is_too_large(call: Run) -> None:
-    with pytest.raises(UsageError, match="overlap must be at least 0 and less than size"):
+    with pytest.raises(UsageError, match="overlap must be 0 or more and less than size"):
         call(split, *GIVEN, "--overlap", 7)
 
 

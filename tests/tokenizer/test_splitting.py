@@ -131,13 +131,13 @@ def test_what_is_added_leaves_no_room(kind: str, added: str) -> None:
         ValueError, match=f"^size must be more than the {added} to every part; it is {count}$"
     ):
         tok.split("a b", count, add_special=True)
-    with pytest.raises(ValueError, match=f"which is 3 without the {added} to every part; it is 3$"):
+    with pytest.raises(ValueError, match=f"not 3; size is 3 without the {added} to every part$"):
         tok.split("a b", 3 + count, 3, add_special=True)
 
 
 @pytest.mark.parametrize(
     ("arguments", "problem"),
-    [((5, 5), "overlap must be"), ((0,), "size must be 1 or more, not 0"), ((5, 0, "page"), "boundaries is one of"),
+    [((5, 5), "overlap must be 0 or more and less than size, not 5; size is 5$"), ((0,), "size must be 1 or more, not 0"), ((5, 0, "page"), "boundaries is one of"),
      ((5, 0, "word", "both"), "keep_separator is")],
 )  # fmt: skip
 def test_what_is_refused(arguments: tuple[object, ...], problem: str) -> None:
