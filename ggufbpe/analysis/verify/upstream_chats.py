@@ -22,6 +22,7 @@ from ...tokenizer import Tokenizer
 from ..diagnose.cause import Cause
 from ..doctor import sample_prompts as sample
 from ..doctor.finding import Finding, Where
+from ..doctor.token_checks import FILLER
 from ..oracles.chat_answers import ChatAnswer, Prompt, Refused
 from ..oracles.oracle import Failure
 from ..oracles.transformers_oracle import TransformersOracle
@@ -280,10 +281,13 @@ def _added_finding(
     here = _at(tokens, first.id)
     told = [{"id": each.id, "theirs": each.text, "ours": _at(tokens, each.id)} for each in found[:_MOST]]
     if id_ == "upstream_added_tokens":
+        filled = all(FILLER.fullmatch(_at(tokens, each.id) or "") for each in found)
+        is_new = tokenizer.vocabulary.token_to_id.keys().isdisjoint(each.text for each in found)
         fix = "convert the model again from this repository"
+        fix = _as_there(tokenizer, found) if filled and is_new else fix
         evidence = f"{printable(str(here))} here and {printable(first.text)} there"
     else:
-        fix = _set_types(tokenizer, found)
+        fix = _as_there(tokenizer, found)
         evidence = printable(first.text)
     return Finding(
         "warning",
@@ -297,10 +301,12 @@ def _added_finding(
     )
 
 
-def _set_types(tokenizer: Tokenizer, tokens: list[_Added]) -> str:
-    """Return the command that gives tokens the types that a conversion of the folder gives them."""
+def _as_there(tokenizer: Tokenizer, tokens: list[_Added]) -> str:
+    """Return the command that gives tokens the texts and types that a conversion of the folder gives them."""
     kinds = ((True, "CONTROL"), (False, "USER_DEFINED"))
-    words = [
+    before = ((tokenizer.vocabulary.tokens[each.id], each.text) for each in tokens)
+    words = [word for old, new in before if old != new for word in ("--rename-token", f"{old}={new}")]
+    words += [
         word
         for is_special, kind in kinds
         for ids in id_ranges(sorted(each.id for each in tokens if each.is_special is is_special))

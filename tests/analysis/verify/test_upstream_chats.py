@@ -141,6 +141,18 @@ def test_added_tokens(added: dict[int, tuple[str, bool]], found: str) -> None:
         assert f" --set-token-type 65={kind} " in finding.fix
 
 
+def test_added_tokens_whose_places_were_filled_up() -> None:
+    """llama.cpp issue 4331: the markers of Qwen 72B were converted to tokens that fill up the vocabulary."""
+    tokenizer = small_tokenizer("[PAD9]")
+    oracle = RecordedTransformers(tokenizer, "")
+    token = tokenizer.token_to_id("[PAD9]")
+    assert token is not None
+    oracle.special_tokens, oracle.added_tokens = {}, {token: ("<|x|>", True)}
+    [finding] = token_findings(tokenizer, oracle)
+    assert finding.id == "upstream_added_tokens"
+    assert f" --rename-token '[PAD9]=<|x|>' --set-token-type {token}=CONTROL " in finding.fix
+
+
 @pytest.mark.parametrize(
     ("text", "attributes", "is_special", "found"),
     [
