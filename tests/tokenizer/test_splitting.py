@@ -137,7 +137,8 @@ def test_what_is_added_leaves_no_room(kind: str, added: str) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "problem"),
-    [((5, 5), "overlap must be 0 or more and less than size, not 5; size is 5$"), ((0,), "size must be 1 or more, not 0"), ((5, 0, "page"), "boundaries is one of"),
+    [((5, 5), "overlap must be 0 or more and less than size, not 5; size is 5$"),
+     ((0,), "size must be 1 or more, not 0"), ((5, 0, "page"), "boundaries is one of"),
      ((5, 0, "word", "both"), "keep_separator is")],
 )  # fmt: skip
 def test_what_is_refused(arguments: tuple[object, ...], problem: str) -> None:

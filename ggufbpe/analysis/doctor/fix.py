@@ -40,7 +40,7 @@ from ...gguf.value_types import Field, Value
 from ...hub.model_location import ModelName, is_blob, locate
 from ...models.loading import load
 from ...models.vocabulary import GGUFWarning
-from .template_edits import ChatTemplates, template_edits, try_template
+from .template_edits import ChatTemplates, template_edits, told_as_unwritten, try_template
 
 
 class KeyChange(NamedTuple):
@@ -169,9 +169,10 @@ def edits_for(
     edits = [edit_from_value(file, key, value) for key, value in changed.items()]
     edits += [parse_remove(file, key) for key in removed]
     edits += token_edits(file, tokens, [edit.key for edit in edits]) if tokens else []
-    if not force:
-        _try_templates(edits)
-    edits += [] if chat_template is None else template_edits(file, chat_template, check=not force)
+    with told_as_unwritten():
+        if not force:
+            _try_templates(edits)
+        edits += [] if chat_template is None else template_edits(file, chat_template, check=not force)
     if not edits:
         raise ValueError("nothing to change: give set, remove, token_types, chat_template or tokens")
     keys = [edit.key for edit in edits]

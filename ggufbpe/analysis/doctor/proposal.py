@@ -19,6 +19,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ..._util.errors import GGUFError, printable
+from ..._util.extras import NotInstalledError
 from ..._util.wording import counted
 from ...gguf.change import COMMAND, Change, all_of
 from ...gguf.constants import TokenizerKey
@@ -220,7 +221,7 @@ def prove(
         return proposal._replace(objection="the file is of GGUF version 1, which llama.cpp no longer reads")
     try:
         after = trial.changed(change)
-    except (GGUFError, OSError, ValueError, TypeError) as error:
+    except (GGUFError, OSError, ValueError, TypeError, NotInstalledError) as error:
         return proposal._replace(objection=f"the change cannot be made: {error}")
     if before.tokenizer is None:  # then nothing can become worse but by another error
         return proposal._replace(command=fix_command(trial.path, change.arguments))

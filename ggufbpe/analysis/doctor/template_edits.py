@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from ..._util.errors import ChatError, GGUFError, printable
@@ -61,11 +62,17 @@ def try_template(text: str, name: str) -> None:
     from ...chat.request.messages import Request
 
     tools = ({"type": "function", "function": {"name": "f", "description": "", "parameters": {}}},)
+    request = Request((Message("user", "Hello"),), tools if name == "tool_use" else ())
+    prompt = ChatTemplate(text, BosEos()).prompt(request, time.localtime())
+    if not name and "Hello" not in prompt:
+        raise ChatError("the template leaves out the user's message")
+
+
+@contextmanager
+def told_as_unwritten() -> Iterator[None]:
+    """Say in the error of a template that cannot be used, or not be tried, that nothing was written."""
     try:
-        request = Request((Message("user", "Hello"),), tools if name == "tool_use" else ())
-        prompt = ChatTemplate(text, BosEos()).prompt(request, time.localtime())
-        if not name and "Hello" not in prompt:
-            raise ChatError("the template leaves out the user's message")
+        yield
     except ChatError as error:
         raise ChatError(f"{error.reason} ({_UNWRITTEN})", error.line) from None
     except NotInstalledError as error:

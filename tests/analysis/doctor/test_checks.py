@@ -787,6 +787,18 @@ def test_without_jinja2_the_text_of_the_template_is_looked_at(
     assert main(["doctor", str(path), "--strict"]) == 1
 
 
+def test_without_jinja2_no_template_is_proposed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = variant(tmp_path, {"general.name": "Mine 7b chat"})
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    found = doctor(path)
+    [missing] = [finding for finding in found.findings if finding.id == "template_missing"]
+    assert missing.fix == (
+        "no command is proposed, because the change cannot be made: a chat template takes the package jinja2: "
+        "pip install 'ggufbpe[chat]'"
+    )
+    assert found.fix == ""
+
+
 # ---- models without a pre-tokenizer ---------------------------------------------------------------------
 
 VOCABS = ROOT / "fixtures" / "vocabs"
