@@ -74,16 +74,18 @@ def bos_switched_off(model: Facts) -> Iterator[Finding]:
         who = f"the pre-tokenizer {model.pre} adds"
     if not is_expected:
         return
+    lacks_eos = family is not None and family.add_eos and not model.adds("eos")  # XLM-RoBERTa adds both
+    right = [word for key in (_K.ADD_BOS, _K.ADD_EOS)[: 1 + lacks_eos] for word in ("--set", f"{key}=true")]
     yield Finding(
         "warning",
         "bos_switched_off",
         "Texts do not begin with BOS, although the model was trained with it.",
         "Without BOS at the beginning of a text, the model answers worse."
         + (" Chats have it, since the chat template writes it." if _template_writes_bos(model) else ""),
-        model.set(_K.ADD_BOS, "true"),
+        model.command(*right),
         model.key(_K.ADD_BOS, bos),
         {"token": bos},
-        f"{_K.ADD_BOS} {'turns it off' if is_off else 'is missing'}, while {who} BOS.",
+        f"{_K.ADD_BOS} {'turns it off' if is_off else 'is missing'}, while {who} BOS{' and EOS' * lacks_eos}.",
     )
 
 

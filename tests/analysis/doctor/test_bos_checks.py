@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from real_vocabularies import cached
 from small_models import CHATML, CONTROL, FactsOf, K, facts_of, family_keys, found, small_keys
 
 from ggufbpe.analysis.doctor.bos_checks import bos_is_eos, bos_switched_off
+from ggufbpe.analysis.doctor.facts import Facts
+from ggufbpe.gguf.reader import GGUFFile
 
 __all__ = ["facts_of"]  # the fixture
 
@@ -67,6 +70,15 @@ def test_a_family_adds_bos_whatever_its_pre_tokenizer_says(facts_of: FactsOf) ->
     writes_bos = {**family_keys(family), K.CHAT_TEMPLATE: "{{ bos_token }}" + CHATML}
     [finding] = bos_switched_off(facts_of(writes_bos))
     assert finding.why.endswith("Chats have it, since the chat template writes it.")
+
+
+@pytest.mark.parametrize("add_eos", [True, False])
+def test_one_command_adds_both_tokens_of_an_embedding(add_eos: bool) -> None:
+    with GGUFFile(cached("nomic-bert-moe")) as file:
+        model = Facts(file, {K.ADD_BOS: False, K.ADD_EOS: add_eos})
+        [finding] = bos_switched_off(model)
+        eos = [] if add_eos else ["--set", f"{K.ADD_EOS}=true"]
+        assert finding.fix == model.command("--set", f"{K.ADD_BOS}=true", *eos)
 
 
 @pytest.mark.parametrize(
