@@ -79,6 +79,9 @@ TOKENIZERS_1 = "1.0.0rc3"  # of the package tokenizers, beside the 0.x that is i
 _ARCHIVE = f"llama_cpp_python-{VERSION}.tar.gz"
 _DISTRIBUTED = f"llama_cpp_python-{VERSION}/"
 _SOURCE = f"{_DISTRIBUTED}vendor/llama.cpp/"
+# Sources of the older state that cannot be compiled as one with those beside them, and those of tokenizers.
+_COMPILED_ALONE = {"common": ("json.cpp",), "tools/mtmd": ("mtmd-helper.cpp", "mtmd-helper-gen.cpp")}
+_TOKENIZERS = {"ggml/src": ("gguf.cpp",), "src": ("llama-model-loader.cpp", "llama-vocab.cpp", "unicode.cpp")}
 _LIBRARY = {"win32": "llama.dll", "darwin": "libllama.dylib"}.get(sys.platform, "libllama.so")
 
 
@@ -390,9 +393,13 @@ def _build(source: Path, build: Path, targets: Sequence[str], optimization: str)
         "LLAMA_BUILD_SERVER",
         "BUILD_SHARED_LIBS",
         "CMAKE_BUILD_RPATH_USE_ORIGIN",
+        "CMAKE_UNITY_BUILD",  # half the time; llama.cpp compiles its own library by file all the same
     ]
+    _set_properties(source, _COMPILED_ALONE, "SKIP_UNITY_BUILD_INCLUSION ON")
     flags = f"-O{optimization} -DNDEBUG"
     less = [f"-DCMAKE_{name}_FLAGS_RELEASE={flags}" for name in ("C", "CXX")] if optimization != "3" else []
+    if optimization == "0":  # otherwise each question takes more than it takes to compile these
+        _set_properties(source, _TOKENIZERS, "COMPILE_OPTIONS -O1")
     _say(f"programs: compiling {' and '.join(targets)}, about 11 minutes on one core")
     _run(
         [cmake, "-S", str(source), "-B", str(build), *generator, "-DCMAKE_BUILD_TYPE=Release"]
@@ -405,6 +412,13 @@ def _build(source: Path, build: Path, targets: Sequence[str], optimization: str)
     folders = [build / "bin", build / "bin" / "Release"]
     [folder] = [folder for folder in folders if (folder / _executable(targets[0])).is_file()]
     return folder
+
+
+def _set_properties(source: Path, names: dict[str, tuple[str, ...]], properties: str) -> None:
+    """Set properties of CMake for sources of llama.cpp, which are given by folder."""
+    for folder, files in names.items():
+        with (source / folder / "CMakeLists.txt").open("a", encoding="utf-8") as lists:
+            lists.write(f"\nset_source_files_properties({' '.join(files)} PROPERTIES {properties})\n")
 
 
 def _build_tools() -> tuple[str, list[str]]:
