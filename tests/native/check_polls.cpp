@@ -66,6 +66,11 @@ void check_partition(const Case &one) {
     const Exact text(one.text);
     std::vector<Fragment> fragments;
     check(one.name, SIZE / Pace::STEPS / 2, [&](const Poll &poll) { partition.split(text.data(), text.size(), fragments, [] {}, poll); });
+    std::vector<Partition::Match> matches;
+    check("all places", SIZE / Pace::STEPS / 2, [&](const Poll &poll) {
+        Pace pace(poll);
+        partition.find(text.data(), text.size(), 0, text.size(), Partition::Places::all, matches, pace);
+    });
 }
 
 void check_opening() {
@@ -161,6 +166,20 @@ void check_fragments() {
         check("fragments", 8, [&](const Poll &poll) { encoder->encode({text.data(), text.size(), true}, {false, true}, threads, ids, poll); });
         CHECK(ids.size() == SIZE / 2);
     }
+}
+
+// A long text in which no place is between two characters of UTF-8.
+void check_bytes() {
+    model::Vocabulary v;
+    v.tokens = model::byte_alphabet();
+    v.options.byte_encode = true;
+    const auto encoder = v.encoder(model::made_entry("words", false).splitter, BPEModel::CACHE_BYTES);
+    const Exact text(repeated(" \xFF"));
+    std::vector<Part> parts;
+    check("bytes that are not UTF-8", SIZE / Pace::STEPS / 2, [&](const Poll &poll) {
+        encoder->model().divide({PLAIN, text.data(), text.size()}, PART_BYTES, parts, poll);
+    });
+    CHECK(parts.size() == 1);
 }
 
 // A file's strings, and what is made of them.
@@ -264,6 +283,7 @@ void check_charsmaps() {
 int main() {
     const std::vector<Case> cases = {
         {"no special token", {"<s>"}, false, repeated("text ")},
+        {"runs of another byte", {"  "}, false, repeated("x")},
         {"beginnings", {"<s>"}, false, repeated("<s ")},
         {"one after the other", {"<s>"}, false, repeated("<s>")},
         {"overlaps", {"aba", "bab"}, false, repeated("ab")},
@@ -277,6 +297,7 @@ int main() {
     check_own_steps();
     check_splitting();
     check_fragments();
+    check_bytes();
     check_vocabulary();
     check_models();
     check_charsmaps();

@@ -4,7 +4,7 @@
 //
 //     kernel, compiled for ThreadSanitizer -> its calls for each atomic access -> [this file, in place of its runtime] -> counts
 //
-//     program [--threads N]...
+//     program [THREADS]...
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -75,15 +75,23 @@ Counts count(Work work) {
 
 extern "C" {
 
-int pthread_mutex_lock(pthread_mutex_t *mutex) {
-    using Lock = int (*)(pthread_mutex_t *);
-    static const Lock lock = reinterpret_cast<Lock>(dlsym(RTLD_NEXT, "pthread_mutex_lock"));
+using Lock = int (*)(pthread_mutex_t *);
+
+int pthread_mutex_trylock(pthread_mutex_t *mutex) {
     static const Lock try_lock = reinterpret_cast<Lock>(dlsym(RTLD_NEXT, "pthread_mutex_trylock"));
-    if (!is_counting.load(std::memory_order_relaxed)) return lock(mutex);
-    locks.fetch_add(1, std::memory_order_relaxed);
+    const int result = try_lock(mutex);
+    if (!is_counting.load(std::memory_order_relaxed)) return result;
     note_write(mutex);
-    if (try_lock(mutex) == 0) return 0;
+    if (result == 0) locks.fetch_add(1, std::memory_order_relaxed);
+    return result;
+}
+
+int pthread_mutex_lock(pthread_mutex_t *mutex) {
+    static const Lock lock = reinterpret_cast<Lock>(dlsym(RTLD_NEXT, "pthread_mutex_lock"));
+    if (!is_counting.load(std::memory_order_relaxed)) return lock(mutex);
+    if (pthread_mutex_trylock(mutex) == 0) return 0;
     waits.fetch_add(1, std::memory_order_relaxed);
+    locks.fetch_add(1, std::memory_order_relaxed);
     return lock(mutex);
 }
 
@@ -141,7 +149,7 @@ ATOMIC_ACCESS(64)
 
 int main(int argc, char **argv) {
     std::vector<size_t> of_threads;
-    for (int i = 1; i + 1 < argc; i += 2) of_threads.push_back(static_cast<size_t>(std::atol(argv[i + 1])));
+    for (int i = 1; i < argc; ++i) of_threads.push_back(static_cast<size_t>(std::atol(argv[i])));
     if (of_threads.empty()) of_threads = {2, 16, 64, 256};
 
     model::Vocabulary v;

@@ -340,6 +340,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         Ids ids;
         encoder->encode(views[i], options, 2 + choices.below(2), ids, poll);
         if (!equal(ids, expected[i])) fail("encode on several threads", v, made.entry->name, texts[i], expected[i], ids);
+        CHECK(encoder->count(views[i], options, 2, poll) == expected[i].size());
+        Ids with_spans;
+        Spans spans;
+        encoder->encode_with_spans(views[i], options, with_spans, spans, poll);
+        if (!equal(with_spans, expected[i])) fail("encode_with_spans", v, made.entry->name, texts[i], expected[i], with_spans);
+        CHECK(spans.size() == expected[i].size());
+        for (size_t k = 0; k < spans.size(); ++k) {
+            const Span span = spans.data()[k];
+            CHECK((k == 0 || spans.data()[k - 1].start <= span.start) && span.start <= span.end);
+            CHECK(span.start >= 0 && span.end <= static_cast<int64_t>(texts[i].size()));
+        }
     }
     if (size % 4 == 0 && !texts[0].empty()) check_work(v, *encoder, options, texts[0], made.entry->name);
     Ids plain;

@@ -349,3 +349,9 @@ def test_own_levels_find_what_the_compiled_ones_find(keep: Any) -> None:
         name = dice.choice([*BOUNDARIES])
         own = [level._replace(hint=b"") for level in BOUNDARIES[name]]
         assert TOK.split(text, 12, 0, own, keep) == TOK.split(text, 12, 0, name, keep), (text, name)
+
+
+def test_a_long_text_beside_special_tokens_that_are_runs_of_another_byte() -> None:
+    tok = Tokenizer(make_vocabulary(["x", "  "], attributes={"  ": USER_DEFINED}))
+    size = (1 << 20) + 2  # more than is searched between two looks at signals
+    assert tok.split("x" * size, 500_000) == [(0, 500_000), (500_000, 1_000_000), (1_000_000, size)]

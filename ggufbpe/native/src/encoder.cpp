@@ -127,7 +127,7 @@ void Encoder::encode_fragments(const Text &text, const Fragment *fragments, size
             const Fragment &fragment = fragments[next];
             const size_t size = fragment.end - fragment.start;
             const Part part{fragment.token, text.data + fragment.start, size, nullptr, text.is_valid};
-            if (may_be_rewritten && part.token == PLAIN && size > PART_BYTES) {  // so that only parts are
+            if (may_be_rewritten && part.token == PLAIN && size > PART_BYTES) {  // so that only parts with such bytes are
                 model_->divide(part, PART_BYTES, scratch.parts, poll);
             } else {
                 scratch.parts.push_back(part);
@@ -223,7 +223,7 @@ std::vector<Fragment> Encoder::fragments_of(const Text &text, bool parse_special
 }
 
 // What threads take in turn: parts of a long fragment, one at a time, and neighbouring short ones together.
-std::vector<Encoder::Share> Encoder::shares_of(const Text &text, const std::vector<Fragment> &fragments, bool is_valid,
+std::vector<Encoder::Share> Encoder::shares_of(const Text &text, const std::vector<Fragment> &fragments,
                                                std::vector<Part> &parts, const Poll &poll) const {
     std::vector<Share> shares;
     size_t first = 0, bytes = 0;
@@ -244,7 +244,7 @@ std::vector<Encoder::Share> Encoder::shares_of(const Text &text, const std::vect
         }
         end_share(i);
         const size_t begun = parts.size();
-        model_->divide({fragment.token, text.data + fragment.start, size, nullptr, is_valid}, PART_BYTES, parts, poll);
+        model_->divide({fragment.token, text.data + fragment.start, size, nullptr, text.is_valid}, PART_BYTES, parts, poll);
         for (size_t part = begun; part < parts.size(); ++part) shares.push_back({true, part, part + 1});
         first = i + 1;
     }
@@ -257,14 +257,15 @@ void Encoder::encode_shared(const Text &text, const EncodeOptions &options, size
     bool is_valid;
     std::vector<Fragment> fragments = fragments_of(text, options.parse_special, threads, is_valid, poll);
     if (options.continues) continue_with(fragments);
+    const Text checked{text.data, text.size, is_valid};
     std::vector<Part> parts;
-    const std::vector<Share> shares = shares_of(text, fragments, is_valid, parts, poll);
+    const std::vector<Share> shares = shares_of(checked, fragments, parts, poll);
     const auto encode_share = [&](const Share &share, TextModel::Scratch &scratch, Sink &here, const Poll &poll_here) {
         const auto [are_parts, first, end] = share;
         if (are_parts) {
-            encode_parts(text, &parts[first], end - first, scratch, here, poll_here);
+            encode_parts(checked, &parts[first], end - first, scratch, here, poll_here);
         } else {
-            encode_fragments(text, &fragments[first], end - first, scratch, here, poll_here);
+            encode_fragments(checked, &fragments[first], end - first, scratch, here, poll_here);
         }
     };
     ids.reserve(text.size / BYTES_A_TOKEN + 2, shares.size() > 1);

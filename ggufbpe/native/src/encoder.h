@@ -97,7 +97,7 @@ private:
         bool are_parts;  // or fragments
         size_t first, end;
     };
-    std::vector<Share> shares_of(const Text &text, const std::vector<Fragment> &fragments, bool is_valid, std::vector<Part> &parts,
+    std::vector<Share> shares_of(const Text &text, const std::vector<Fragment> &fragments, std::vector<Part> &parts,
                                  const Poll &poll) const;
     void encode_fragments(const Text &text, const Fragment *fragments, size_t count, TextModel::Scratch &scratch, Sink &ids,
                           const Poll &poll) const;

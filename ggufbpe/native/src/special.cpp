@@ -381,7 +381,7 @@ void Partition::find(const unsigned char *text, size_t size, size_t from, size_t
     size_t reached = from > 0 ? from + longest_ : 0;
     for (size_t at = from; at < to; ++at) {
         const size_t begun = at;
-        at = next_candidate(text, size, at, std::min(to, at + Pace::STEPS));
+        at = next_candidate(text, size, at, std::min(to, at + Pace::STEPS));  // or where it stops for the pace
         pace.count(at - begun);
         if (at >= to) break;
         const uint32_t rank = longest_at(text + at, text + size, pace);

@@ -28,7 +28,8 @@
 
 namespace ggufbpe {
 
-constexpr size_t STRETCH = GGUFBPE_STRETCH;  // bytes of a text that are searched at a time
+// Bytes of a text that are searched at a time. No inline function may use it: its value depends on the object file in tests.
+constexpr size_t STRETCH = GGUFBPE_STRETCH;
 
 // isspace in the C locale: what special tokens strip beside them.
 inline bool is_c_space(unsigned char byte) { return byte == ' ' || (byte >= '\t' && byte <= '\r'); }
@@ -57,7 +58,7 @@ public:
     };
 
     // Gives the fragments of a text in order, none empty, some at a time: calls take() when there are new ones in `fragments`, which
-    // is emptied afterwards. White space stripped by a token is in none.
+    // is empty before and after. White space stripped by a token is in none.
     void split(const unsigned char *text, size_t size, std::vector<Fragment> &fragments, const std::function<void()> &take,
                const Poll &poll) const;
 
@@ -110,7 +111,7 @@ private:
     // the longest in a token, the longest token that is a run and no longer.
     struct Runs {
         std::array<uint64_t, 4> after{};
-        std::vector<uint32_t> ranks;
+        std::vector<uint32_t> ranks{NONE};
         bool go_on_with(unsigned char byte) const { return after[byte >> 6] >> (byte & 63) & 1; }
     };
     std::vector<Runs> runs_;  // of each byte; empty if no token is a run

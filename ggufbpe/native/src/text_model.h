@@ -27,8 +27,10 @@ class ExactSumCheck;
 #define GGUFBPE_PART (1 << 17)  // tests take a short one
 #endif
 
-constexpr int32_t PLAIN = -1;                // a part's token: text
-constexpr size_t PART_BYTES = GGUFBPE_PART;  // of a long text that one thread takes at a time: its ids stay in cache
+constexpr int32_t PLAIN = -1;  // a part's token: text
+// Bytes of a long text that one thread takes at a time: its ids stay in cache. No inline function may use it: its value depends
+// on the object file in tests.
+constexpr size_t PART_BYTES = GGUFBPE_PART;
 
 // A part of a text that is encoded on its own. `token` is an id, or the kind of text, as in a Fragment.
 struct Part {
@@ -41,9 +43,10 @@ struct Part {
 
 // The first place that `cut(from)` finds in a part and that stays one if bytes are rewritten that are not UTF-8.
 template <typename Cut>
-size_t cut_between_utf8(const Part &part, size_t from, Cut cut) {
+size_t cut_between_utf8(const Part &part, size_t from, const Poll &poll, Cut cut) {
+    Pace pace(poll);
     size_t at = cut(from);
-    while (!part.is_utf8 && at < part.size && !is_between_utf8(part.data, part.size, at)) at = cut(at + 1);
+    for (; !part.is_utf8 && at < part.size && !is_between_utf8(part.data, part.size, at); at = cut(at + 1)) pace.count(Pace::LOOKUP);
     return at;
 }
 

@@ -64,10 +64,10 @@ void on_threads(size_t count, size_t threads, const Poll &poll, Run run) {
         WorkCounter turns;
         std::mutex error_mutex;
         std::exception_ptr error;
-        std::vector<std::thread> threads;  // the first is the caller's place, and stays empty
+        std::vector<std::thread> started;  // the first is the caller's place, and stays empty
     };
     SharedWork<State> state(count);
-    state->threads.resize(std::min(threads, count));
+    state->started.resize(std::min(threads, count));
     const uint64_t forks = fork_count();
     const auto run_here = [&](const Poll &poll_here, bool is_caller) {
         try {
@@ -91,7 +91,7 @@ void on_threads(size_t count, size_t threads, const Poll &poll, Run run) {
         try {
             for (size_t middle; end - place > 1; end = middle) {
                 middle = place + (end - place) / 2;
-                state->threads[middle] = std::thread([&, middle, end] {
+                state->started[middle] = std::thread([&, middle, end] {
                     start_others(middle, end);
                     run_here(look_at_stop, false);
                 });
@@ -100,9 +100,10 @@ void on_threads(size_t count, size_t threads, const Poll &poll, Run run) {
             // Fewer threads than asked for do the same.
         }
     };
-    start_others(0, state->threads.size());
+    start_others(0, state->started.size());
     run_here(look_at_forks, true);
-    for (std::thread &thread : state->threads) {  // one that starts others stands before them
+    // One that starts others stands before them: once it is joined, what it wrote is seen here.
+    for (std::thread &thread : state->started) {
         if (thread.joinable()) thread.join();
     }
     if (state->error) std::rethrow_exception(state->error);

@@ -42,7 +42,7 @@ inline size_t utf8_length(const unsigned char *p, size_t size) {
     return static_cast<size_t>(p - begin);
 }
 
-// The bytes of the character that a byte begins; 1 for a byte within one.
+// The bytes of the character that a byte begins; 1 for a byte within one. Source: src/unicode.cpp, unicode_len_utf8.
 inline size_t length_by_lead(unsigned char lead) { return lead < 0xC0 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4; }
 
 inline bool is_utf8(const unsigned char *p, size_t size) { return utf8_length(p, size) == size; }
@@ -62,6 +62,7 @@ inline bool is_utf8(const unsigned char *p, size_t size, const Poll &poll) {
 
 // Whether two characters of UTF-8 meet at a place within a text, so that they are the same whatever bytes are around them.
 inline bool is_between_utf8(const unsigned char *text, size_t size, size_t at) {
+    if (text[at - 1] < 0x80 && text[at] < 0x80) return true;
     size_t before = at - 1;
     while (before > 0 && at - before < 4 && (text[before] & 0xC0) == 0x80) --before;
     return is_utf8(text + before, at - before) && is_utf8(text + at, std::min(size - at, length_by_lead(text[at])));

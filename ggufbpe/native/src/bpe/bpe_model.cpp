@@ -70,7 +70,7 @@ void BPEModel::divide(const Part &part, size_t size, std::vector<Part> &parts, c
     for (size_t start = 0; start < part.size;) {
         size_t end = part.size;
         if (is_divisible && part.size - start > size + size / 2) {
-            end = is_sequence ? start + size / KMers::LENGTH * KMers::LENGTH : cut_between_utf8(part, start + size, cut);
+            end = is_sequence ? start + size / KMers::LENGTH * KMers::LENGTH : cut_between_utf8(part, start + size, poll, cut);
         }
         parts.push_back({part.token, part.data + start, end - start, nullptr, part.is_utf8});
         start = end;

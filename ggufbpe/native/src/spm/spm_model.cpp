@@ -70,9 +70,6 @@ std::vector<uint32_t> joined_to_spaces(const Strings &tokens, const Poll &poll) 
     return joined;
 }
 
-// src/unicode.cpp, unicode_len_utf8: by the first byte alone.
-size_t announced_length(unsigned char lead) { return lead < 0xC0 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4; }
-
 }  // namespace
 
 SpmModel::SpmModel(std::shared_ptr<const Strings> tokens, std::vector<float> scores, bool add_space_prefix, size_t cache_bytes)
@@ -223,7 +220,7 @@ void SpmModel::encode_bytes(const unsigned char *text, size_t size, bool has_pre
     };
     Ids bytes;
     for (size_t at = 0, start = 0; at < escaped.size() || start < at;) {
-        const size_t length = std::min(announced_length(at < escaped.size() ? data[at] : 0), escaped.size() - at);
+        const size_t length = std::min(length_by_lead(at < escaped.size() ? data[at] : 0), escaped.size() - at);
         pace.count(length);
         if (length && is_utf8(data + at, length)) {
             note(at, length);

@@ -10,17 +10,6 @@ namespace {
 
 constexpr size_t FIRST_STEP = 48;  // bytes before the wanted end where a place is looked for first
 
-// Whether whole characters end and begin there; unknown for bytes that are not UTF-8.
-bool is_between_characters(const unsigned char *text, size_t size, size_t at) {
-    if (text[at - 1] < 0x80 && text[at] < 0x80) return true;
-    size_t begin = at - 1;
-    while (begin > 0 && at - begin < 4 && (text[begin] & 0xC0) == 0x80) --begin;
-    const auto is_one = [&](size_t from, size_t end) {
-        return length_by_lead(text[from]) == end - from && is_utf8(text + from, end - from);
-    };
-    return is_one(begin, at) && is_one(at, std::min(size, at + length_by_lead(text[at])));
-}
-
 }  // namespace
 
 SplitPoints::SplitPoints(const Vocabulary &vocabulary, const Encoder &encoder, const Splitter *splitter, bool parse_special)
@@ -45,7 +34,7 @@ size_t SplitPoints::find(const unsigned char *text, size_t size, size_t start, c
 
 // Whether white space allows a place.
 bool SplitPoints::is_free(const unsigned char *text, size_t size, size_t at) const {
-    if (!is_between_characters(text, size, at)) return false;
+    if (!is_between_utf8(text, size, at)) return false;
     const bool is_escaped = rules_.escapes_spaces && text[at] == ' ';
     if (rules_.is_before_space && (!is_c_space(text[at]) || is_escaped)) return false;
     return !((rules_.strips || rules_.is_before_space) && is_c_space(text[at - 1]));

@@ -81,7 +81,7 @@ void WPMModel::divide(const Part &part, size_t size, std::vector<Part> &parts, c
     const auto place = [&](size_t from) { return cut(part.data, part.size, from, poll); };
     for (size_t start = 0; start < part.size;) {
         const bool is_long = part.size - start > size + size / 2;
-        const size_t end = is_long ? cut_between_utf8(part, start + size, place) : part.size;
+        const size_t end = is_long ? cut_between_utf8(part, start + size, poll, place) : part.size;
         parts.push_back({part.token, part.data + start, end - start, nullptr, part.is_utf8});
         start = end;
     }
