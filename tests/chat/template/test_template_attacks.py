@@ -215,19 +215,20 @@ def nested(depth: int = 100_000) -> Any:
     return value
 
 
+_NESTED = nested()
 USER = {"role": "user", "content": "Hi"}
 _DEEP = "the chat is nested too deeply"
 NESTED: dict[str, tuple[Any, str]] = {  # the body of a request, and why it is refused
-    "messages": ({"messages": nested()}, "All non-assistant messages must contain 'content'"),
-    "a content": ({"messages": [{**USER, "content": nested()}]}, "unsupported content"),
-    "a role": ({"messages": [{**USER, "role": nested()}]}, "type must be string, but is array"),
+    "messages": ({"messages": _NESTED}, "All non-assistant messages must contain 'content'"),
+    "a content": ({"messages": [{**USER, "content": _NESTED}]}, "unsupported content"),
+    "a role": ({"messages": [{**USER, "role": _NESTED}]}, "type must be string, but is array"),
     "arguments": (
         {
             "messages": [
                 {
                     "role": "assistant",
                     "content": "",
-                    "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": nested()}}],
+                    "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": _NESTED}}],
                 },
                 USER,
             ]
@@ -237,11 +238,11 @@ NESTED: dict[str, tuple[Any, str]] = {  # the body of a request, and why it is r
     "a tool": (
         {
             "messages": [USER],
-            "tools": [{"type": "function", "function": {"name": "f", "parameters": {"a": nested()}}}],
+            "tools": [{"type": "function", "function": {"name": "f", "parameters": {"a": _NESTED}}}],
         },
         _DEEP,
     ),
-    "a template's argument": ({"messages": [USER], "chat_template_kwargs": {"a": nested()}}, _DEEP),
+    "a template's argument": ({"messages": [USER], "chat_template_kwargs": {"a": _NESTED}}, _DEEP),
 }
 
 
