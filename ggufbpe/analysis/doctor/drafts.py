@@ -23,6 +23,7 @@ from ...gguf.tensors import tensor_infos
 from ...models.vocabulary import Vocabulary
 from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import Model, tokenizers_of
+from .facts import DRAFTERS
 from .local_models import BROKEN, LocalModel, local_models, model_size
 from .proposal import Proposal, Trial, prove
 
@@ -30,7 +31,6 @@ MOST_TOKENS_MORE = 128  # SPEC_VOCAB_MAX_SIZE_DIFFERENCE
 FIRST_COMPARED = 5  # SPEC_VOCAB_CHECK_START_TOKEN_ID
 COMPATIBLE, INCOMPATIBLE, NOT_ASKED = "compatible", "incompatible", "not_asked"
 
-_OWN_HEADS = {"eagle3": "EAGLE-3", "dflash": "DFlash"}  # architectures that only draft
 _MTP_TENSOR = "blk.{}.nextn.eh_proj.weight"
 
 
@@ -166,7 +166,7 @@ def _other_texts(target: Iterable[str], draft: Iterable[str]) -> tuple[int, ...]
 def _own_head(draft: Tokenizer) -> str:
     """Return why llama.cpp does not ask about a draft's vocabulary; "" if it does."""
     architecture = draft.vocabulary.architecture
-    if kind := _OWN_HEADS.get(architecture):
+    if kind := DRAFTERS.get(architecture):
         return f"The draft is a head of its own ({kind}), which uses the target's vocabulary."
     path = draft.vocabulary.path
     if not os.path.isfile(path):

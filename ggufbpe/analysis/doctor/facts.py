@@ -55,6 +55,8 @@ TEXTS_OF_IDS: dict[str, tuple[str, ...]] = {
     _K.UNK_ID: ("<unk>", "[UNK]", "<|unk|>", "<|plamo:unk|>"),
 }
 
+DRAFTERS = {"eagle3": "EAGLE-3", "dflash": "DFlash"}  # architectures that only draft for other models
+
 _T = TypeVar("_T")
 
 

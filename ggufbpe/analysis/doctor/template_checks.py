@@ -12,11 +12,11 @@ from ..._util.errors import ChatError, printable
 from ..._util.extras import NotInstalledError
 from ..._util.wording import counted, listed
 from ...chat.known_templates import known_template
-from ...gguf.constants import KEY_ARCHITECTURE, TokenizerKey, TokenType
+from ...gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
 from ...models.vocabulary import SPECIAL_TYPES
 from ..oracles.chat_answers import Refused
 from .chat_markers import markers_of, markers_of_prompt, without_comments
-from .facts import TEXTS_OF_IDS, Facts
+from .facts import DRAFTERS, TEXTS_OF_IDS, Facts
 from .finding import Finding
 from .known_template_check import replacement
 from .marker_types import set_marker_types
@@ -29,7 +29,9 @@ _K = TokenizerKey
 
 _POOLS_LAST = 3  # LLAMA_POOLING_TYPE_LAST
 _EMBEDS = re.compile(r"(?i)embed|rerank|\b(bge|e5|gte)\b")  # in names of models that write no answers
-_CHATS = re.compile(r"(?i)\b(instruct|chat|it)\b")  # in names of models that do
+_CHATS = re.compile(
+    r"(?i)\b(instruct|chat)\b|gemma.*\bit\b"
+)  # in names of models that do; others' "it" is Italian
 _GO = re.compile(r"\{\{-?\s*(?:(?:if|else if|range|with|not|and|or|eq|ne)\s+)*[.$][A-Za-z]")  # a value in Go
 _PLAIN_MARKERS = re.compile(r"\[/?INST\]|<</?SYS>>")  # plain text in Llama 2
 
@@ -98,9 +100,9 @@ def _said(error: ChatError | Refused) -> str:
 
 
 def template_missing(model: Facts) -> Iterator[Finding]:
-    """A model without a template, although its name says that it was trained with chats."""
-    is_chat_model = any(map(_CHATS.search, model.names)) and not makes_embeddings(model)
-    if model.templates or model.tokenizer is None or not is_chat_model:
+    """A model without a template, although its own name says that it was trained with chats."""
+    is_chat_model = any(_CHATS.search(model.text(key)) for key in ("general.basename", KEY_NAME))
+    if model.templates or model.tokenizer is None or not is_chat_model or _writes_no_answers(model):
         return
     has_chatml = all(text in model.ids for text in ("<|im_start|>", "<|im_end|>"))
     known = replacement(model) or (known_template("chatml") if has_chatml else None)
@@ -139,6 +141,14 @@ def makes_embeddings(model: Facts) -> bool:
     """Check that a model writes no answers, by its names or because its file says how embeddings are pooled."""
     pooling = f"{model.text(KEY_ARCHITECTURE)}.pooling_type"
     return any(map(_EMBEDS.search, model.names)) or pooling in model.source
+
+
+def _writes_no_answers(model: Facts) -> bool:
+    """Check that a model makes embeddings or classifies, or only drafts what another model answers."""
+    architecture = model.text(KEY_ARCHITECTURE)
+    causal = f"{architecture}.attention.causal"
+    is_encoder = causal in model.source and model.source[causal] is False
+    return is_encoder or architecture in (*DRAFTERS, "gemma4-assistant") or makes_embeddings(model)
 
 
 def eos_behind_prompts(model: Facts) -> Iterator[Finding]:
@@ -215,14 +225,15 @@ def eos_not_added(model: Facts) -> Iterator[Finding]:
     tokenizer, key = model.tokenizer, f"{model.text(KEY_ARCHITECTURE)}.pooling_type"
     if key not in model.source or model.source[key] != _POOLS_LAST or tokenizer is None:
         return
-    if model.adds("eos") or not model.obeys_flags:
+    eos = model.scalar(_K.EOS_ID)  # without it, llama.cpp would add a default, which may be any word
+    if model.adds("eos") or not model.obeys_flags or tokenizer.eos_id is None or eos != tokenizer.eos_id:
         return
     yield Finding(
         "note",
         "eos_not_added",
         "The last token of a text gives its embedding, and EOS is not added there.",
         "Most such models, as Qwen3 Embedding, were trained with EOS at the end, and find less without it.",
-        f"if the original model adds EOS: {model.set(_K.ADD_EOS, 'true')}",
+        f"if the original model adds {model.quoted(tokenizer.eos_id)}: {model.set(_K.ADD_EOS, 'true')}",
         model.key(_K.ADD_EOS, tokenizer.eos_id),
     )
 

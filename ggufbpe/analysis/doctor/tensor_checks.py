@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from ..._util.errors import GGUFError, RemoteError, ShardError, TensorError, TruncatedFileError
 from ..._util.wording import counted
-from ...gguf.constants import TokenizerKey
+from ...gguf.constants import KEY_ARCHITECTURE, TokenizerKey
 from ...gguf.reader import GGUFFile
 from ...gguf.tensors import check_file_type, check_parts, check_tensors, tensor_infos
 from ...gguf.token_edits import TokenChanges, token_edits
@@ -49,8 +49,11 @@ def broken_tensors(file: GGUFFile) -> Iterator[Finding]:
 def rows_of_tokens(model: Facts) -> Iterator[Finding]:
     """An embedding that does not have a row for each token.
 
-    Source: src/llama-model.cpp, llama_model_base::load_tensors, where `n_vocab` is the number of tokens.
+    Source: src/llama-model.cpp, llama_model_base::load_tensors, where `n_vocab` is the number of tokens. A draft of
+    EAGLE-3 may have any number of rows (src/models/eagle3.cpp).
     """
+    if model.text(KEY_ARCHITECTURE) == "eagle3":
+        return
     try:
         shapes = {info.name: info.shape for info in tensor_infos(model.source)}
     except GGUFError:  # which `broken_tensors` reports

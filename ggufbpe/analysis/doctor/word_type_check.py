@@ -62,7 +62,7 @@ def _added_words(model: Facts) -> Iterator[Finding]:
         for token, kind in enumerate(model.types[: len(model.tokens)])
         if kind == TokenType.CONTROL
         and is_added_word(text := model.tokens[token])
-        and not (text in model.merged or token in named)
+        and not (text in model.merged or token in named or text in model.template)
     ]
     if found:
         yield Finding(

@@ -167,6 +167,13 @@ def test_an_embedding_of_the_last_token(
     findings = list(eos_not_added(model))
     assert found(findings) == [("eos_not_added", "note")] * is_found
     assert all(finding.fix.endswith(model.set(K.ADD_EOS, "true")) for finding in findings)
+    assert all("'<|im_end|>'" in finding.fix for finding in findings)
+
+
+def test_an_embedding_of_the_last_token_whose_eos_is_not_given(facts_of: FactsOf) -> None:
+    """llama.cpp would add token 11, an ordinary one."""
+    model = facts_of({**small_keys(eos_token_id=None), "gpt2.pooling_type": 3})
+    assert not list(eos_not_added(model))
 
 
 @pytest.mark.parametrize(
@@ -243,10 +250,10 @@ def test_markers_that_are_no_tokens_where_the_tokenizer_cannot_be_opened(
     ("name", "fix"),
     [
         ("Qwen2.5 7B Instruct", "known:Qwen-Qwen2.5-7B-Instruct"),
-        ("Mine-7b-it", "known:chatml"),  # whose markers are tokens
+        ("MedGemma 4b It", "known:chatml"),  # whose markers are tokens
         ("Mine 7b chat", "known:chatml"),
         ("Mine 7b", None),
-        ("Italian 7b", None),
+        ("Gpt2 Small It", None),  # Italian
         ("gte-Qwen2-7B-instruct", None),  # for embeddings
     ],
 )
@@ -255,6 +262,19 @@ def test_a_chat_model_without_template(name: str, fix: str | None, facts_of: Fac
     findings = list(template_missing(model))
     assert found(findings) == ([("template_missing", "warning")] if fix else [])
     assert [finding.fix for finding in findings] == ([model.command("--chat-template", fix)] if fix else [])
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"general.name": "Mine TTS", "general.base_model.0.name": "Llama 3.2 3B Instruct"},  # made from one
+        {"general.name": "EAGLE3 Mine Instruct", "general.architecture": "eagle3"},  # only drafts for one
+        {"general.name": "Gemma 4 31B It Assistant", "general.architecture": "gemma4-assistant"},
+        {"general.name": "Chat Classifier", "gpt2.attention.causal": False},  # writes no text
+    ],
+)
+def test_a_model_that_is_no_chat_model_needs_no_template(keys: Keys, facts_of: FactsOf) -> None:
+    assert not list(template_missing(facts_of({**small_keys(), **keys})))
 
 
 def test_a_chat_model_without_template_whose_markers_are_not_known(facts_of: FactsOf) -> None:

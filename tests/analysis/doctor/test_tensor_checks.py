@@ -55,21 +55,22 @@ def test_broken_tensors(
 
 
 @pytest.mark.parametrize(
-    ("rows", "flags", "after"),
+    ("architecture", "rows", "flags", "after"),
     [
-        (4, None, None),
-        (6, ["--add-token", "[PAD4]=UNUSED", "--add-token", "[PAD5]=UNUSED"], 6),
-        (3, ["--remove-token", "3"], 3),
-        (200, [], None),  # too many for a command
-        (2, [], None),  # a token that merges make has no row, and one is that of EOS
+        ("gpt2", 4, None, None),
+        ("gpt2", 6, ["--add-token", "[PAD4]=UNUSED", "--add-token", "[PAD5]=UNUSED"], 6),
+        ("gpt2", 3, ["--remove-token", "3"], 3),
+        ("gpt2", 200, [], None),  # too many for a command
+        ("gpt2", 2, [], None),  # a token that merges make has no row, and one is that of EOS
+        ("eagle3", 6, None, None),  # llama.cpp takes as many as there are
     ],
 )
 def test_rows_of_an_embedding_that_are_not_as_many_as_the_tokens(
-    rows: int, flags: list[str] | None, after: int | None, tmp_path: Path
+    architecture: str, rows: int, flags: list[str] | None, after: int | None, tmp_path: Path
 ) -> None:
     """llama.cpp: "tensor 'token_embd.weight' has wrong shape; expected 8, 4, got 8, 6"."""
     path = tmp_path / "model.gguf"
-    writer = GGUFWriter(path, "gpt2")
+    writer = GGUFWriter(path, architecture)
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")
     writer.add_token_list(["a", "b", "ab", "<|pad|>"])

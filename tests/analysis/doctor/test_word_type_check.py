@@ -83,6 +83,13 @@ def test_added_words(text: str, kind: int, is_found: bool, facts_of: FactsOf) ->
     assert all(finding.fix == model.set_types(USER_DEFINED=[len(model.tokens) - 1]) for finding in findings)
 
 
+def test_words_that_the_chat_template_writes_are_markers(facts_of: FactsOf) -> None:
+    model = facts_of(
+        {**small_keys("begin message", kind=CONTROL), K.CHAT_TEMPLATE: "begin message{{ messages }}"}
+    )
+    assert not list(word_types(model))
+
+
 def test_one_command_mends_many_added_words(facts_of: FactsOf) -> None:
     model = facts_of(small_keys(*(f"Section {number}" for number in range(100)), kind=CONTROL))
     _, proposal = advised(model, findings_of(model))
