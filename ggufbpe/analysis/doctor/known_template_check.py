@@ -40,7 +40,8 @@ def replacement(model: Facts, *, of_base: bool = False) -> KnownTemplate | None:
     have another on purpose.
     """
     own = _lines(model.template)
-    for match in sorted(_matches(model, of_base=of_base), key=lambda match: not match.is_exact):
+    matches = _matches(model, of_base=of_base)  # with a longer name, a variant of llama.cpp's own
+    for match in sorted(matches, key=lambda match: (not match.is_exact, len(match.known.name))):
         if (
             not match.known.variant
             and _lines(match.known.source) != own

@@ -65,7 +65,8 @@ def rows_of_tokens(model: Facts) -> Iterator[Finding]:
     remove = range(rows, min(size, rows + _MOST_TOKENS + 1))
     try:
         token_edits(model.source, TokenChanges(add=[(text, "UNUSED") for text in add], remove=remove))
-        is_possible = len(add) + len(remove) <= _MOST_TOKENS
+        is_used = any(model.tokens[at] in model.template for at in remove)
+        is_possible = len(add) + len(remove) <= _MOST_TOKENS and not is_used
     except (GGUFError, ValueError):  # such as a special id among the tokens that would be removed
         is_possible = False
     words = [word for text in add for word in ("--add-token", f"{text}=UNUSED")]

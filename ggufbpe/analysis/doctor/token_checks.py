@@ -37,6 +37,7 @@ BARS = re.compile(r"[|｜]")
 _ADDED_WORD = re.compile(r"(?=.*[^\W\d_])[^\W_](?:[^\W_]|[ '’.,()-]){3,}")
 NEAR = 64  # ids: how far apart markers of one group may be
 _BRACKETS = ("<", "[", ">")  # what markers begin with
+_MARKER_NAME = re.compile(r"(?i)\b(reserved|unused|extra|pad|mask)|(start|begin|end)[ -]?of")  # no brackets needed
 _SHARE_LACKING = 0.1  # of the tokens; vocabularies have less than 1 % that no merge produces
 _SAMPLE = 4096  # tokens by which the share is told
 _MOST_WORDS = 0.5  # of the words; vocabularies have less than 1 % that are not of type NORMAL
@@ -52,10 +53,10 @@ def is_written_as_marker(text: str) -> bool:
 def is_added_word(text: str) -> bool:
     """Check that a token which no merge makes is a word: short ones, as "sop", and upper case may be markers.
 
-    >>> is_added_word("Section 5A"), is_added_word("[gMASK]"), is_added_word("fim_prefix")
-    (True, False, False)
+    >>> is_added_word("Section 5A"), is_added_word("[gMASK]"), is_added_word("fim_prefix"), is_added_word("endoftext")
+    (True, False, False, False)
     """
-    return bool(_ADDED_WORD.fullmatch(text)) and not text.isupper()
+    return bool(_ADDED_WORD.fullmatch(text)) and not (text.isupper() or _MARKER_NAME.search(text))
 
 
 def are_most_words(tokens: Sequence[str], some: Iterable[int]) -> bool:

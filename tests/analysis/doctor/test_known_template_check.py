@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from small_models import CHATML, FactsOf, Keys, facts_of, with_template
 
+from ggufbpe.analysis.doctor.chat_markers import markers_of
 from ggufbpe.analysis.doctor.known_template_check import replacement, template_differs
 from ggufbpe.analysis.doctor.template_checks import chat_markers, template_errors
 from ggufbpe.chat.known_templates import known_template
@@ -71,6 +72,14 @@ def test_the_template_to_put_in_its_place(
 ) -> None:
     found = replacement(facts_of(named(name, template)))
     assert (found and found.name) == expected
+
+
+def test_of_two_templates_for_a_model_the_one_of_its_publisher_is_taken(facts_of: FactsOf) -> None:
+    name = "google-gemma-4-31B-it"
+    keys = with_template("{% for", *sorted(markers_of(known_template(name).source)))
+    found = replacement(facts_of({**keys, "general.name": "Gemma 4 31B It"}))
+    assert found is not None
+    assert found.name == name  # not google-gemma-4-31B-it-interleaved
 
 
 def test_that_of_a_base_model_takes_only_the_place_of_a_broken_one(facts_of: FactsOf) -> None:

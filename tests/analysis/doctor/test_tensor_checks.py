@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from gguf import GGUFWriter
 from mending import COMMAND, done
+from small_models import CHATML, FactsOf, facts_of, with_template
 from tensors_by_hand import Tensor, model_with
 
+from ggufbpe.analysis.doctor import tensor_checks
 from ggufbpe.analysis.doctor.examination import doctor
 from ggufbpe.analysis.doctor.tensor_checks import broken_tensors
 from ggufbpe.gguf.change import flags_of_command
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.gguf.value_types import Field, GGUFValueType
+
+__all__ = ["facts_of"]  # the fixture
 
 PARTS = {"split.count": Field(GGUFValueType.UINT16, 2), "split.no": Field(GGUFValueType.UINT16, 0)}
 PARTS["split.tensors.count"] = Field(GGUFValueType.INT32, 4)
@@ -91,3 +96,14 @@ def test_rows_of_an_embedding_that_are_not_as_many_as_the_tokens(
             fixed = done(command, tmp_path)
             assert fixed is not None
             assert "vocabulary_size" not in [each.id for each in doctor(fixed).findings]
+
+
+def test_tokens_that_the_chat_template_writes_are_not_removed(
+    facts_of: FactsOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = facts_of(with_template(CHATML + "<|last|>", "<|last|>"))
+    shape = (8, len(model.tokens) - 1)
+    embedding = SimpleNamespace(name=b"token_embd.weight", shape=shape)
+    monkeypatch.setattr(tensor_checks, "tensor_infos", lambda _: [embedding])
+    [finding] = tensor_checks.rows_of_tokens(model)
+    assert finding.fix == "convert the model again, with the tokenizer that belongs to it"

@@ -73,6 +73,8 @@ def test_types_of_words(text: str, kind: int, expected: list[tuple[str, str]], f
         ("<|assistant|>", CONTROL, False),
         ("[gMASK]", CONTROL, False),
         ("200019", CONTROL, False),
+        ("endoftext", CONTROL, False),
+        ("reserved 17", CONTROL, False),
     ],
 )
 def test_added_words(text: str, kind: int, is_found: bool, facts_of: FactsOf) -> None:
