@@ -37,7 +37,9 @@ BARS = re.compile(r"[|｜]")
 _ADDED_WORD = re.compile(r"(?=.*[^\W\d_])[^\W_](?:[^\W_]|[ '’.,()-]){3,}")
 NEAR = 64  # ids: how far apart markers of one group may be
 _BRACKETS = ("<", "[", ">")  # what markers begin with
-_MARKER_NAME = re.compile(r"(?i)\b(reserved|unused|extra|pad|mask)|(start|begin|end)[ -]?of")  # no brackets needed
+_MARKER_NAME = re.compile(
+    r"(?i)\b(reserved|unused|extra|pad|mask)|(start|begin|end)[ -]?of"
+)  # no brackets needed
 _SHARE_LACKING = 0.1  # of the tokens; vocabularies have less than 1 % that no merge produces
 _SAMPLE = 4096  # tokens by which the share is told
 _MOST_WORDS = 0.5  # of the words; vocabularies have less than 1 % that are not of type NORMAL
