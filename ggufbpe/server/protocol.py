@@ -93,8 +93,9 @@ class Protocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._is_head = False
         self._unfinished = 0
-        codings = [value.lower() for name, value in self.headers if name == b"transfer-encoding"]
-        if codings not in ([], [b"chunked"]):
+        coding = b",".join(value for name, value in self.headers if name == b"transfer-encoding").lower()
+        # The parser refuses those that do not end with chunked: they have no end (RFC 9112, 6.3).
+        if coding.rpartition(b",")[2].strip() == b"chunked" and coding != b"chunked":
             self._end(_CODING)
             raise ValueError("a transfer coding that is not supported")  # which the parser ends with
         self._offered = None if self._is_stopping else self._offer()

@@ -131,6 +131,8 @@ A, B = (200, b"/a"), (200, b"/b")
         pytest.param(request("/a") + BROKEN_CHUNKS, [A, (400, b'{"')], id="broken chunks behind a request"),
         pytest.param(request("/a") + GZIP, [A, (501, b'{"')], id="compressed chunks behind a request"),
         pytest.param(GZIP + request("/b"), [(501, b'{"')], id="compressed chunks"),
+        pytest.param(GZIP.replace(b"gzip, ", b"x"), [(400, b'{"')], id="chunks of another kind"),
+        pytest.param(GZIP.replace(b"Chunked", b"identity"), [(400, b'{"')], id="no chunks in the end"),
         pytest.param(TWICE, [(501, b'{"')], id="compressed chunks, in two headers"),
         pytest.param(
             GZIP.replace(b"gzip, ", b"").replace(b"host:", b"connection: close\r\nhost:"),
