@@ -25,7 +25,7 @@ _PARTS = 16  # into which a larger batch is split
 class LibraryError(RuntimeError):
     """No library to ask: `absent` if its distribution is not installed."""
 
-    def __init__(self, message: str, absent: bool) -> None:
+    def __init__(self, message: str, absent: bool = False) -> None:
         super().__init__(message)
         self.absent = absent
 

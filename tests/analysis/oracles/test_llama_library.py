@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -99,3 +100,9 @@ def test_a_package_takes_no_path() -> None:
     assert make("", "model.gguf", TOKENIZER, 5).name == "xllamacpp b123"
     with pytest.raises(OracleError, match="xllamacpp takes nothing after a colon"):
         make("x", "model.gguf", TOKENIZER, 5)
+
+
+@pytest.mark.parametrize("absent", [True, False])
+def test_that_there_is_no_library_is_told_by_another_process(absent: bool) -> None:
+    found = pickle.loads(pickle.dumps(LibraryError("no module", absent)))
+    assert (str(found), found.absent) == ("no module", absent)
