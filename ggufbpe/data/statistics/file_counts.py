@@ -111,21 +111,20 @@ def count_files(
     """Count the tokens of files and directories; return the tokens, bytes and characters of each file.
 
     `model` is a `Tokenizer`, or the path or name of a model. `paths` are one or several of: a file, a directory, which
-    is searched for regular files by name (hidden and binary files and links are left out), a URL that fsspec opens,
-    and a binary stream. Files named .gz or .zst are decompressed. Each file is one text, except that each line of
-    .jsonl and .ndjson files and each row of tables is a text of its own, from the field `field` (default: "text"). If
-    `field` is given, all files not named as tables are read as JSON lines.
+    is searched for regular files by name (hidden and binary files and links are left out, without `read_ignored` also
+    those that git ignores), a URL that fsspec opens, and a binary stream. Files named .gz or .zst are decompressed.
+    Each file is one text, except that each line of .jsonl and .ndjson files and each row of tables is a text of its
+    own, from the field `field` (default: "text"). If it is given, files not named as tables are read as JSON lines.
 
     `add_bos` counts, with each text, the BOS and EOS that llama-tokenize adds; if `add_special` is given, it decides
-    instead, as in `Tokenizer.encode`. `parse_special` recognizes control tokens. With `chats`, files are chats instead
-    (.json: one or an array; .jsonl: one in each line), lists of messages or bodies of requests; the tokens of their
-    prompts are counted as llama-server counts them, with `tools`, `chat_template`, `chat_template_kwargs` and `now` as
-    in `Tokenizer.apply_chat_template`. Without `read_ignored`, files that git ignores are left out of directories.
+    instead, as in `Tokenizer.encode`. `parse_special` recognizes control tokens. With `chats`, files are chats (.json:
+    one or an array; .jsonl: one in each line), lists of messages or bodies of requests, whose prompts are counted as by
+    llama-server; `tools`, `chat_template`, `chat_template_kwargs` and `now` are as in `Tokenizer.apply_chat_template`.
 
     A file or record that cannot be read raises `OSError`, `CorpusError` or `ChatError`, unless `report(name, error)` is
     given to receive the error; the result then lists it. `progress` is called with a `Progress` in bytes of files.
-    `GGUFError` if the model cannot be used, `ValueError` for chats and a model without a chat template if no
-    `chat_template` is given. Warns (`GGUFWarning`) of tools that the template does not show.
+    `GGUFError` if the model cannot be used, `ValueError` for chats if neither the model nor `chat_template` has a
+    template. Warns (`GGUFWarning`) of tools that the template does not show.
 
     >>> counts = count_files("model.gguf", "docs")                              # doctest: +SKIP
     >>> counts.tokens, max(counts.files, key=lambda file: file.tokens).name     # doctest: +SKIP
