@@ -7,6 +7,7 @@ means other ids than in training; a *note* is good to know. Sound models have no
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -53,6 +54,11 @@ class Finding(NamedTuple):
 
     def __repr__(self) -> str:
         return f"<Finding {self.severity} {self.id}: {self.what}>"
+
+
+def listed_tokens(ids: Sequence[int], tokens: Sequence[str]) -> dict[str, Any]:
+    """Return details of a finding: how many tokens it is about, and the ids and texts of the first 100."""
+    return {"count": len(ids), "ids": ids[:100], "texts": [tokens[token] for token in ids[:100]]}
 
 
 @dataclass(frozen=True, repr=False)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from ..._util.errors import ChatError, printable
 from ..._util.extras import NotInstalledError
@@ -139,16 +140,19 @@ def template_is_settings(model: Facts) -> Iterator[Finding]:
 
 def makes_embeddings(model: Facts) -> bool:
     """Check that a model writes no answers, by its names or because its file says how embeddings are pooled."""
-    pooling = f"{model.text(KEY_ARCHITECTURE)}.pooling_type"
-    return any(map(_EMBEDS.search, model.names)) or pooling in model.source
+    return any(map(_EMBEDS.search, model.names)) or _of_architecture(model, "pooling_type") is not None
+
+
+def _of_architecture(model: Facts, name: str) -> Any:
+    """Return the value of a key that begins with the model's architecture; None if the file lacks it."""
+    key = f"{model.text(KEY_ARCHITECTURE)}.{name}"
+    return model.source[key] if key in model.source else None  # noqa: SIM401 - no dict, has no get
 
 
 def _writes_no_answers(model: Facts) -> bool:
     """Check that a model makes embeddings or classifies, or only drafts what another model answers."""
-    architecture = model.text(KEY_ARCHITECTURE)
-    causal = f"{architecture}.attention.causal"
-    is_encoder = causal in model.source and model.source[causal] is False
-    return is_encoder or architecture in (*DRAFTERS, "gemma4-assistant") or makes_embeddings(model)
+    is_drafter = model.text(KEY_ARCHITECTURE) in (*DRAFTERS, "gemma4-assistant")
+    return is_drafter or _of_architecture(model, "attention.causal") is False or makes_embeddings(model)
 
 
 def eos_behind_prompts(model: Facts) -> Iterator[Finding]:
@@ -222,8 +226,8 @@ def bos_twice(model: Facts) -> Iterator[Finding]:
 
 def eos_not_added(model: Facts) -> Iterator[Finding]:
     """No EOS behind texts whose last token is their embedding."""
-    tokenizer, key = model.tokenizer, f"{model.text(KEY_ARCHITECTURE)}.pooling_type"
-    if key not in model.source or model.source[key] != _POOLS_LAST or tokenizer is None:
+    tokenizer = model.tokenizer
+    if _of_architecture(model, "pooling_type") != _POOLS_LAST or tokenizer is None:
         return
     eos = model.scalar(_K.EOS_ID)  # without it, llama.cpp would add a default, which may be any word
     if model.adds("eos") or not model.obeys_flags or tokenizer.eos_id is None or eos != tokenizer.eos_id:

@@ -14,7 +14,7 @@ from ...models.special_ids import MADE_CONTROL
 from ...models.token_table import tokens_with
 from ...models.vocabulary import CONTROL, USER_DEFINED, Correction, Vocabulary
 from .facts import Facts
-from .finding import Finding
+from .finding import Finding, listed_tokens
 from .marker_types import listed_markers, set_marker_types
 
 _K = TokenizerKey
@@ -295,11 +295,7 @@ def control_shown(model: Facts) -> Iterator[Finding]:
             "shown as text.",
             model.set_types(CONTROL=found),
             model.token(found[0]),
-            {
-                "count": len(found),
-                "ids": found[:100],
-                "texts": [model.tokens[index] for index in found[:100]],
-            },
+            listed_tokens(found, model.tokens),
             f"{counted(len(found), 'token is', 'tokens are')} of type USER_DEFINED, and CONTROL in "
             f"{model.family.name} files: {listed(found, len(found), shown=model.quoted)}.",
         )

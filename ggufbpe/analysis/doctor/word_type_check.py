@@ -13,7 +13,7 @@ from ..._util.wording import counted, listed
 from ...gguf.constants import TokenType
 from ...models.special_ids import SPECIAL_IDS
 from .facts import Facts
-from .finding import Finding
+from .finding import Finding, listed_tokens
 from .marker_tokens import BYTES_OF_TEXT
 from .token_checks import are_most_words, is_added_word, is_written_as_marker, marker_like
 
@@ -45,7 +45,7 @@ def word_types(model: Facts) -> Iterator[Finding]:
             _WHY[kind],
             f"if the model was not trained so: {command}" if is_note else command,
             model.token(found[0]),
-            {"count": len(found), "ids": found[:100], "texts": [model.tokens[each] for each in found[:100]]},
+            listed_tokens(found, model.tokens),
             f"{_counted(model, len(found))} of type {kind.name}: "
             f"{listed(found, len(found), shown=model.quoted)}.",
         )
@@ -72,7 +72,7 @@ def _added_words(model: Facts) -> Iterator[Finding]:
             "When the model generates a control token, nothing is shown: its answers lack these words.",
             model.set_types(USER_DEFINED=found),
             model.token(found[0]),
-            {"count": len(found), "ids": found[:100], "texts": [model.tokens[each] for each in found[:100]]},
+            listed_tokens(found, model.tokens),
             f"{counted(len(found), 'word is', 'words are')} of type CONTROL: "
             f"{listed(found, len(found), shown=model.quoted)}.",
         )
