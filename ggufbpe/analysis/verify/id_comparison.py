@@ -181,11 +181,12 @@ def ids_compared(
     """
     add_special, parse_special = oracle.add_special(add_special), oracle.parse_special(parse_special)
     job = Examining(tokenizer, oracle, add_special, parse_special, progress, propose)
-    for batch in _batches(takewhile(lambda _: not (stop and stop()), texts), oracle.batch):
+    ends = stop or (lambda: False)
+    for batch in _batches(takewhile(lambda _: not ends(), texts), oracle.batch):
         job.compare(batch)
     if oracle.recorded and not job.result.texts:
         raise OracleError("there is no text to go with the recorded ids")
-    job.result.is_stopped = bool(stop and stop())
+    job.result.is_stopped = ends()
     if not job.result.is_stopped:
         oracle.require_all_taken()
     job.examine()
