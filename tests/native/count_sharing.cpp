@@ -12,8 +12,8 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <memory>
-#include <unordered_map>
 
 #include "entries.h"
 
@@ -49,11 +49,11 @@ void note_write(const volatile void *place) {
     writes[line].fetch_add(1, std::memory_order_relaxed);
 }
 
-Counts counted(void (*work)(void *), void *of_work) {
+Counts count(const std::function<void()> &work) {
     for (size_t line = 0; line < LINES; ++line) writers[line] = writes[line] = 0;
     locks = waits = 0;
     is_counting = true;
-    work(of_work);
+    work();
     is_counting = false;
     Counts counts{locks, waits};
     for (size_t line = 0; line < LINES; ++line) {
@@ -62,11 +62,6 @@ Counts counted(void (*work)(void *), void *of_work) {
         counts.busiest = std::max<uint64_t>(counts.busiest, writes[line]);
     }
     return counts;
-}
-
-template <typename Work>
-Counts count(Work work) {
-    return counted([](void *of_work) { (*static_cast<Work *>(of_work))(); }, &work);
 }
 
 }  // namespace

@@ -127,7 +127,8 @@ void Encoder::encode_fragments(const Text &text, const Fragment *fragments, size
             const Fragment &fragment = fragments[next];
             const size_t size = fragment.end - fragment.start;
             const Part part{fragment.token, text.data + fragment.start, size, nullptr, text.is_valid};
-            if (may_be_rewritten && part.token == PLAIN && size > PART_BYTES) {  // so that only parts with such bytes are
+            if (may_be_rewritten && part.token == PLAIN && size > PART_BYTES) {
+                // Only the parts with bytes that are not UTF-8 will be rewritten.
                 model_->divide(part, PART_BYTES, scratch.parts, poll);
             } else {
                 scratch.parts.push_back(part);

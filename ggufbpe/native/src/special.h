@@ -114,7 +114,7 @@ private:
         std::vector<uint32_t> ranks{NONE};
         bool go_on_with(unsigned char byte) const { return after[byte >> 6] >> (byte & 63) & 1; }
     };
-    std::vector<Runs> runs_;  // of each byte; empty if no token is a run
+    std::vector<Runs> runs_;       // of each byte; empty if no token is a run
     std::vector<uint64_t> pairs_;  // a bit for each two bytes that a token may begin with
     // The same for byte shuffles: a place is a candidate if the AND of four lookups is not 0.
     alignas(16) uint8_t low_first_[16] = {}, high_first_[16] = {}, low_second_[16] = {}, high_second_[16] = {};
@@ -143,9 +143,9 @@ private:
     std::vector<Match> matches_;
     size_t seen_ = 0;  // of these
     size_t start_ = 0, end_ = 0;
-    size_t done_ = 0;                          // up to where regions have ended
+    size_t done_ = 0;                           // up to where regions have ended
     size_t spaces_start_ = 0, spaces_end_ = 0;  // the last run of white space looked at
-    Fragment plain_{-1, 0, 0};                 // may go on
+    Fragment plain_{-1, 0, 0};                  // may go on
     // Memory that regions use in turn.
     std::vector<unsigned char> is_taken_;  // for each byte of the region, by a token or stripped by one
     std::vector<Match> taken_, shorter_;

@@ -278,7 +278,7 @@ void BPEModel::encode_words(const unsigned char *text, size_t readable, const ui
 
 // The same, with room for their ids from `to` on; returns where they end.
 int32_t *BPEModel::write_words(const unsigned char *text, size_t readable, const uint32_t *starts, size_t words, Scratch &scratch,
-                                int32_t *to, Sink &ids, const Poll &poll) const {
+                               int32_t *to, Sink &ids, const Poll &poll) const {
     const Merger &merger = this->merger(poll);
     Spans *const spans = ids.spans();
     // Ids of known words are written at once, and those of missing words put between them later. If ids are counted or have

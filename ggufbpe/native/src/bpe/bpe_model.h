@@ -80,7 +80,7 @@ private:
     void encode_words(const unsigned char *text, size_t readable, const uint32_t *starts, size_t words, Scratch &scratch, Sink &ids,
                       const Poll &poll) const;
     int32_t *write_words(const unsigned char *text, size_t readable, const uint32_t *starts, size_t words, Scratch &scratch,
-                          int32_t *to, Sink &ids, const Poll &poll) const;
+                         int32_t *to, Sink &ids, const Poll &poll) const;
     int32_t *encode_very_long(const unsigned char *word, size_t size, Scratch &scratch, int32_t *to, Sink &ids,
                               const Poll &poll) const;
     void encode_missing(Scratch &scratch, const Poll &poll) const;
