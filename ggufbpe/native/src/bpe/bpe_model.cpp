@@ -11,7 +11,7 @@ namespace ggufbpe {
 namespace {
 
 constexpr size_t FLUSH = 1 << 14;             // the most words that wait for missing ones to be encoded
-constexpr size_t FEW_WORDS = 1 << 10;         // for which no room is reserved
+constexpr size_t MISSING_AT_ONCE = 256;       // encoded together; more would be the same words again, which are known by then
 constexpr size_t SPACED = 1 << 17;            // bytes of a text without its white space, encoded at a time
 constexpr size_t TOGETHER = Splitter::BLOCK;  // bytes of parts that are split together
 constexpr size_t K_MERS_A_POLL = 1 << 14;     // k-mers
@@ -288,7 +288,6 @@ int32_t *BPEModel::write_words(const unsigned char *text, size_t readable, const
     WordTable::Found *found = scratch.found.data();
     if (spans && scratch.found_words.size() < scratch.found.size()) scratch.found_words.resize(scratch.found.size());
     scratch.missing.clear();
-    if (words > FEW_WORDS) scratch.missing.reserve(FLUSH);  // memory is touched as it is used, and once
     int32_t *const begin = to;
     size_t kept = 0;  // words that wait
     const auto write_found = [&] {
@@ -354,7 +353,7 @@ int32_t *BPEModel::write_words(const unsigned char *text, size_t readable, const
         }
         if (scratch.missing.empty()) {
             write_found();
-        } else if (kept >= FLUSH || from + group.size() == words) {
+        } else if (kept >= FLUSH || scratch.missing.size() >= MISSING_AT_ONCE || from + group.size() == words) {
             flush();
         }
     }
