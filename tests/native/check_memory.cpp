@@ -1,9 +1,15 @@
-// Huge pages that are given back and taken again: nobody gets what another one has, and no more are kept than should be.
+// Huge pages that are given back and taken again: nobody gets what another one has, no more are kept than should be, and none are
+// asked for while they come slowly.
 //
 //     program: nothing to choose; ends with an error where something is wrong
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
 #include <new>
+#include <string>
+#include <thread>
 
 #include "harness.h"
 #include "ids.h"
@@ -87,6 +93,62 @@ void check_ids_are_kept() {
     }
 }
 
+// What the system was asked for: 'h' for huge pages, 'n' for small ones, ' ' for nothing, '?' where it does not say.
+char asked_for(const void *data) {
+    std::ifstream maps("/proc/self/smaps");
+    bool is_here = false;
+    for (std::string line; std::getline(maps, line);) {
+        unsigned long long begin, end;
+        if (std::sscanf(line.c_str(), "%llx-%llx ", &begin, &end) == 2) {
+            const auto address = reinterpret_cast<uintptr_t>(data);
+            is_here = begin <= address && address < end;
+        } else if (is_here && line.rfind("VmFlags:", 0) == 0) {
+            return line.find(" hg") != std::string::npos ? 'h' : line.find(" nh") != std::string::npos ? 'n' : ' ';
+        }
+    }
+    return '?';
+}
+
+// When huge pages come slowly none are asked for, until a while later; ids that get small pages midway are as they were.
+void check_slow_pages() {
+    constexpr size_t COUNT = 9 * PAGE / sizeof(int32_t);
+    HugePages::release();
+    const auto asked_now = [&] {
+        bool is_new;
+        const HugePages::Mapping table = HugePages::take(PAGE, is_new);
+        const HugePages::Mapping few = HugePages::take(PAGE, is_new, HugePages::Use::written_once);
+        const HugePages::Mapping many = HugePages::take(4 * PAGE, is_new, HugePages::Use::written_once);
+        const std::string asked{asked_for(table.data), asked_for(few.data), asked_for(many.data)};
+        for (const HugePages::Mapping &one : {table, few, many}) HugePages::give_back(one);
+        HugePages::release();
+        return asked;
+    };
+    const auto wait_until_quick = [] {
+        while (!HugePages::come_quickly()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    };
+    const auto asked = [&](const std::string &expected) {
+        const std::string seen = asked_now();
+        return seen == expected || seen == "???" || !HugePages::come_quickly();  // the system itself may be slow
+    };
+    wait_until_quick();
+    CHECK(asked("h h"));
+    HugePages::note_time(std::chrono::seconds(2));
+    CHECK(!HugePages::come_quickly());
+    const std::string seen = asked_now();
+    CHECK(seen == "   " || seen == "???");
+    wait_until_quick();
+    CHECK(asked("h h"));
+    Ids ids;
+    ids.reserve(COUNT / 2, false);
+    for (size_t i = 0; i < COUNT; ++i) {
+        if (i == COUNT / 4) HugePages::note_time(std::chrono::seconds(2));
+        ids.push(static_cast<int32_t>(i));
+    }
+    const char asked_at_last = asked_for(ids.data());
+    CHECK(asked_at_last == 'n' || asked_at_last == '?');
+    for (size_t i = 0; i < COUNT; ++i) CHECK(ids.data()[i] == static_cast<int32_t>(i));
+}
+
 void check_at_random(uint64_t seed) {
     Random random(seed);
     std::vector<std::pair<HugePages::Mapping, uint64_t>> in_use;
@@ -148,6 +210,7 @@ int main() {
 #if defined(__linux__)
     check_what_is_kept();
     check_ids_are_kept();
+    check_slow_pages();
     for (uint64_t seed = 1; seed <= 3; ++seed) check_at_random(seed);
 #endif
     check_users();

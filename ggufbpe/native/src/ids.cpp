@@ -12,7 +12,9 @@ void Ids::grow(size_t count) {
     const size_t needed = size_ + count;
     if (!has_room(count)) move_to(std::max(needed, capacity_ + capacity_ / 2));
     if (!pages_.data) return;
-    const size_t end = in_parallel_ ? pages_.bytes : HugePages::populate(pages_, capacity_ * sizeof(int32_t), needed * sizeof(int32_t));
+    // Other threads wait meanwhile: too long for small pages.
+    const bool at_once = !in_parallel_ || HugePages::come_quickly();
+    const size_t end = at_once ? HugePages::populate(pages_, capacity_ * sizeof(int32_t), needed * sizeof(int32_t)) : pages_.bytes;
     capacity_ = end / sizeof(int32_t);
 }
 

@@ -1,10 +1,12 @@
-// Memory for large tables and buffers: on a cache line, and in huge pages if the system has them. With small pages nearly
-// every lookup in a large table would also wait for the page's address, and a large buffer for the system to hand pages out
-// one by one.
+// Memory for large tables and buffers: on a cache line, and in huge pages as long as the system has them at hand. With small
+// pages lookups in a large table may also wait for the page's address, and a large buffer for the system to hand pages out one
+// by one.
 
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -39,8 +41,7 @@ public:
         size_t bytes = 0;  // whole pages
     };
 
-    // What memory is for. Tables are looked up in any order, for which pages should be huge. What is written once from its
-    // beginning is nearly as fast in small pages, and a virtual machine gets those sooner: docs/kernel.md, "Memory".
+    // What memory is for: tables that are looked up in any order, or what is written once from its beginning, with populate().
     enum class Use { looked_up, written_once };
 
     // At least `bytes`, of unknown content; `is_new` says that they are zeros. Throws std::bad_alloc.
@@ -54,8 +55,12 @@ public:
         is_new = true;
         void *data = addresses(pages);
         if (!data) throw std::bad_alloc();
-        if (use == Use::looked_up && may_be_huge()) madvise(data, pages, MADV_HUGEPAGE);  // a request that may be refused
-        return {data, pages};
+        const Mapping mapping{data, pages};
+        if (may_be_huge() && come_quickly() && (use == Use::looked_up || pages >= MANY)) {
+            madvise(data, pages, MADV_HUGEPAGE);  // a request that may be refused
+            if (use == Use::looked_up) hand_out(mapping, [&] { *static_cast<volatile char *>(data) = 0; });
+        }
+        return mapping;
 #else
         (void)use;
         throw std::bad_alloc();
@@ -74,21 +79,31 @@ public:
     }
     static void give_back_exactly(void *data, size_t bytes) { give_back({data, whole_pages(bytes)}); }
 
-    // Has the system hand out small pages from `begun` up to `end` bytes and some more at once, which takes less time than one
-    // by one, as they are written. Returns up to where.
+    // Has the system hand out pages from `begun` up to `end` bytes and some more at once, which takes less time than one by one,
+    // as they are written. Returns up to where.
     static size_t populate(const Mapping &mapping, size_t begun, size_t end) {
-        constexpr size_t STEP = size_t(1) << 20;
+        constexpr size_t STEP = size_t(1) << 18;  // what was handed out is still in the cache when it is written
         end = std::min((end + STEP - 1) / STEP * STEP, mapping.bytes);
 #if defined(__linux__)
 #if !defined(MADV_POPULATE_WRITE)
         constexpr int MADV_POPULATE_WRITE = 23;  // since Linux 5.14; others refuse it
 #endif
-        const size_t first = begun / SMALL_PAGE * SMALL_PAGE;
-        if (first < end) madvise(static_cast<char *>(mapping.data) + first, end - first, MADV_POPULATE_WRITE);
+        for (size_t at = begun / SMALL_PAGE * SMALL_PAGE; at < end; at += STEP) {
+            char *const data = static_cast<char *>(mapping.data) + at;
+            hand_out(mapping, [&] { madvise(data, std::min(STEP, end - at), MADV_POPULATE_WRITE); });
+        }
 #else
         (void)begun;
 #endif
         return end;
+    }
+
+    // Whether the system has huge pages at hand, as far as is known: the last one came quickly, or it was long ago. One that was
+    // in use before takes less time than a few small ones. One that a virtual machine's host has yet to give takes
+    // milliseconds, several times that of as many small ones, and those after it are like it: docs/kernel.md, "Memory".
+    static bool come_quickly() { return now().count() >= slow_until().load(std::memory_order_relaxed); }
+    static void note_time(std::chrono::nanoseconds taken) {
+        if (taken >= SLOW) slow_until() = (now() + SLOW_FOR).count();
     }
 
     // The same memory with at least `bytes`, at another address; nothing is copied. False if the system cannot.
@@ -155,6 +170,17 @@ public:
     }
 
 private:
+    using Nanoseconds = std::chrono::nanoseconds;
+
+    static constexpr size_t MANY = 4 * PAGE;  // of what is written once: few would be more than is used
+    static constexpr Nanoseconds SLOW = std::chrono::milliseconds(1), SLOW_FOR = std::chrono::seconds(1);
+
+    static Nanoseconds now() { return std::chrono::steady_clock::now().time_since_epoch(); }
+    static std::atomic<int64_t> &slow_until() {  // in nanoseconds
+        static std::atomic<int64_t> until{INT64_MIN};
+        return until;
+    }
+
     // A kept mapping of `pages` bytes or up to half as much more; else the largest smaller one of at least `fewest` bytes.
     static Mapping take_kept(size_t pages, size_t fewest) {
         std::lock_guard<Mutex> lock(mutex());
@@ -178,6 +204,15 @@ private:
     static size_t whole_pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
 
 #if defined(__linux__)
+    // Runs `touch`, for which the system hands out pages of a mapping. If they come slowly, those still to come are small.
+    template <typename Touch>
+    static void hand_out(const Mapping &mapping, Touch touch) {
+        const Nanoseconds begun = now();
+        touch();
+        note_time(now() - begun);
+        if (!come_quickly()) madvise(mapping.data, mapping.bytes, MADV_NOHUGEPAGE);
+    }
+
     static bool may_be_huge() {
         static const bool may_be = [] {
             const char *const wanted = std::getenv("GGUFBPE_HUGE_PAGES");
