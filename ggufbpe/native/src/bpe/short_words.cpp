@@ -10,7 +10,7 @@ namespace ggufbpe {
 namespace {
 
 constexpr uint32_t NO_RANK = Merge::NO_RANK;
-constexpr size_t LANES = 16;
+constexpr size_t LANES = 24;
 constexpr size_t TWO_VECTORS = 16;  // ranks; most words have no more
 
 // Where the lowest of the first `count` ranks is, the leftmost of equal ones; 0, which has no pair, if there is none.
