@@ -8,6 +8,9 @@ single word from a marker without brackets, so that only a file is reported in w
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from itertools import compress
+from operator import eq
 
 from ..._util.wording import counted, listed
 from ...gguf.constants import TokenType
@@ -59,9 +62,8 @@ def _added_words(model: Facts) -> Iterator[Finding]:
     named = _named(model)
     found = [
         token
-        for token, kind in enumerate(model.types[: len(model.tokens)])
-        if kind == TokenType.CONTROL
-        and is_added_word(text := model.tokens[token])
+        for token in _of_type(model, TokenType.CONTROL)
+        if is_added_word(text := model.tokens[token])
         and not (text in model.merged or token in named or text in model.template)
     ]
     if found:
@@ -83,9 +85,13 @@ def _named(model: Facts) -> set[object]:
     return {model.scalar(key) for _, keys, _ in SPECIAL_IDS for key in keys}
 
 
+def _of_type(model: Facts, kind: TokenType) -> list[int]:
+    return list(compress(range(len(model.tokens)), map(partial(eq, int(kind)), model.types)))
+
+
 def _words_of_type(model: Facts, kind: TokenType) -> list[int]:
     named = _named(model)
-    of_type = [token for token, own in enumerate(model.types[: len(model.tokens)]) if own == kind]
+    of_type = _of_type(model, kind)
     if model.kind.has_pre_tokenizer:
         single = BYTES_OF_TEXT if model.entry.byte_encode and model.merges else frozenset()
         pairs = [(token, model.tokens[token]) for token in of_type if token not in named]
