@@ -29,6 +29,13 @@ from reference import NotPreparedError, llama_server_command  # noqa: E402
 
 mending.watch_everything()
 
+import ggufbpe  # noqa: E402 - after what it imports is watched
+
+_tested = Path(ggufbpe.__file__).resolve().parent.parent
+if _tested != ROOT and (_tested / "tests" / "conftest.py").exists():
+    # an editable install's finder goes before PYTHONPATH
+    raise RuntimeError(f"these tests are of {ROOT}, but Python finds ggufbpe in another checkout, {_tested}")
+
 from ggufbpe._util.processors import processors  # noqa: E402
 from ggufbpe.analysis.diagnose import several  # noqa: E402 - after what it imports is watched
 from ggufbpe.analysis.verify import chat_comparison, difference_causes  # noqa: E402

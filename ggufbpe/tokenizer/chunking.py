@@ -80,8 +80,10 @@ def chunks_of_stream(
     str.
 
     >>> import io
-    >>> list(chunks_of_stream(io.BytesIO(b"Hello worlds, Hello worlds, Hello"), [tok], size=16))
-    [b'Hello', b' worlds, Hello worlds, Hello']
+    >>> text = b"Hello worlds, " * 100
+    >>> chunks = list(chunks_of_stream(io.BytesIO(text), [tok], size=500))
+    >>> [id for chunk in chunks for id in tok.encode(chunk)] == tok.encode(text)
+    True
     """
     first = read(stream, size)
     if len(first) < size:  # the commonest case, in which no place is looked for

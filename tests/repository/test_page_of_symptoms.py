@@ -97,7 +97,9 @@ def test_command_of_a_row_shows_the_cause(
     if row[0] == ELSEWHERE:
         assert texts(row[2])[0] in (ROOT / "docs" / "chat.md").read_text(encoding="utf-8").replace('"', "")
         return
-    [changes] = [changes for beginning, changes in BROKEN.items() if row[0].startswith(beginning)]
+    begun_so = [beginning for beginning in BROKEN if row[0].startswith(beginning)]
+    assert len(begun_so) == 1, "a key of BROKEN is the beginning of one row, and each row has one"
+    changes = BROKEN[begun_so[0]]
     monkeypatch.chdir(tmp_path)
     if "bytes" in changes:
         Path("model.gguf").write_bytes(changes["bytes"])

@@ -41,7 +41,7 @@ from .sample_prompts import SamplePrompts
 _K = TokenizerKey
 
 # Texts that models commonly have for these tokens, the most distinctive first. Of two files, verify/weighing.py
-# suspects the one in which a token of this table has another text.
+# suspects the one in which a token of this table has another text. PAD is in no text, and many models have none.
 TEXTS_OF_IDS: dict[str, tuple[str, ...]] = {
     _K.BOS_ID: (
         *("<|begin_of_text|>", "<bos>", "<s>", "<|startoftext|>", "<｜begin▁of▁sentence｜>", "<BOS_TOKEN>"),
@@ -352,7 +352,7 @@ class Facts:
         return self.command("--rename-token", f"{self.tokens[token]}={text}")
 
     def set_id(self, key: str) -> str:
-        """How to set a special id: the command if the family or a usual text tells which, otherwise a sentence."""
+        """How to set a special id: the command if the family or TEXTS_OF_IDS tells which, otherwise a sentence."""
         if (theirs := self.id_of_family(key)) is not None:
             return self.set(key, theirs)
         if lost := self.lost_token_of_family(key):
