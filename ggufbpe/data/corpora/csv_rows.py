@@ -49,14 +49,18 @@ class _Fields:
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
-        self._data: bytes = stream.read(_BLOCK)
+        self._take_block()
         self._at = len(_BYTE_ORDER_MARK) * self._data.startswith(_BYTE_ORDER_MARK)
         self.was_quoted = False
+
+    def _take_block(self) -> None:
+        self._data: bytes = self._stream.read(_BLOCK)
+        self._at, self._line_feed = 0, -1  # the next line feed; -1: not looked for yet
 
     def peek(self) -> bytes:
         """The next byte; none at the end of the stream."""
         if self._at == len(self._data):
-            self._data, self._at = self._stream.read(_BLOCK), 0
+            self._take_block()
         return self._data[self._at : self._at + 1]
 
     def has_more(self) -> bool:
@@ -69,15 +73,18 @@ class _Fields:
         return byte
 
     def plain_row(self) -> list[bytes] | None:
-        """The fields up to a line break; None if they have quotes, or it is not in this block."""
-        end = self._data.find(b"\n", self._at)
-        if end < 0 or self._data.find(b'"', self._at, end) >= 0:
+        """The fields up to a line break; None if they have quotes, or it may not be whole in this block."""
+        data, begin = self._data, self._at
+        if self._line_feed < begin:  # carriage returns may end many rows before it
+            found = data.find(b"\n", begin)
+            self._line_feed = len(data) if found < 0 else found
+        end = data.find(b"\r", begin, self._line_feed)
+        after = self._line_feed + 1 if end in (-1, self._line_feed - 1) else end + 1
+        end = self._line_feed if end < 0 else end
+        if after > len(data) or data.find(b'"', begin, end) >= 0:
             return None
-        line = self._data[self._at : end].removesuffix(b"\r")
-        if b"\r" in line:
-            return None
-        self._at = end + 1
-        return line.split(b",")
+        self._at = after
+        return data[begin:end].split(b",")
 
     def next(self) -> bytes:
         """The next field, up to the byte that ends it."""
@@ -111,7 +118,7 @@ class _Fields:
             if 0 <= end < len(data) - 1:
                 self._at = end + 1
                 return
-            self._data, self._at = self._stream.read(_BLOCK), 0
+            self._take_block()
             if end >= 0:  # a quote ends the block: the next byte says whether it is one of two
                 if not self._data:
                     return

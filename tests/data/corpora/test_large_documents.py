@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
@@ -55,6 +56,29 @@ def test_comma_separated_values_are_read_as_python_reads_them(
 
 def test_a_byte_order_mark_is_not_of_the_first_column() -> None:
     assert list(csv_rows(io.BytesIO(b"\xef\xbb\xbfid,text\n"))) == [[b"id", b"text"]]
+
+
+class Searched(bytes):
+    """Bytes that count how many of them are looked at."""
+
+    count = 0
+
+    def find(self, wanted: Any, start: Any = 0, end: Any = None) -> int:
+        found = super().find(wanted, start, end)
+        type(self).count += (found if found >= 0 else len(self) if end is None else end) - start
+        return found
+
+
+ROWS = [b"1,some text\n", b"1,some text\r\n", b"1,some text\r", b'1,"some text"\r', b"1,a\r2,b\r3,c\n"]
+
+
+@pytest.mark.parametrize("some", ROWS)
+def test_each_byte_is_looked_at_a_few_times_whatever_ends_a_row(some: bytes) -> None:
+    data = Searched(some * 10_000)
+    blocks = iter([data])
+    Searched.count = 0
+    assert list(csv_rows(Mock(read=lambda _: next(blocks, b"")))) == rows_of_python(data)
+    assert Searched.count < 4 * len(data)
 
 
 ESCAPES = [
