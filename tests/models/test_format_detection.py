@@ -59,7 +59,7 @@ def test_detect_looks(tmp_path: Path, name: str) -> None:
 
 def test_a_real_file_looks_like_its_own_model() -> None:
     with GGUFFile(GPT2) as file:
-        looks, tokens = detect_looks(file), file.strings(T + "tokens")
+        looks, tokens = detect_looks(file), file[T + "tokens"]
     assert (looks.is_byte_level, looks.has_merges) == (True, True)
     assert likely_models(tokens, looks, "gpt2", "gpt-2") == []
     assert likely_models(tokens, looks, "bert", None) == ["gpt2"]

@@ -89,6 +89,8 @@ def test_offsets(name: str, text: str | bytes, expected: list[tuple[int, int]], 
 @pytest.mark.parametrize("name", ["spm", "spm-equal-scores", "spm-without-scores"])
 def test_long_runs(name: str, unit: str) -> None:
     """Where tokens share a score, a merge may make another one of its own rank, before all that wait."""
+    if native is None:
+        pytest.skip("the compiled engine is not installed")
     text = unit * 1500
     assert opened(name, "native").encode(text) == opened(name, "reference").encode(text)
 

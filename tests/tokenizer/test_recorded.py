@@ -16,7 +16,7 @@ from record_fixtures import CHANGES, FLAGS, REAL, as_bytes, column, read_older, 
 from reference import SPECIAL_IDS, NotPreparedError, vocabulary
 
 from ggufbpe import GGUFWarning, Tokenizer
-from ggufbpe._util.llama_cpp_states import lacks
+from ggufbpe._util.llama_cpp_states import FOLLOWED, lacks
 from ggufbpe._util.utf8 import is_utf8
 from ggufbpe.models.pretokenizers.random_texts import within_unicode
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
@@ -80,10 +80,23 @@ def test_every_name_has_recorded_answers() -> None:
     )
 
 
+def test_each_name_is_known_to_an_older_build_or_said_to_be_new() -> None:
+    before = older()
+    if before is None:
+        pytest.skip(NOT_RECORDED)
+    asked = {name for names in before["ids"].values() for name in names}
+    assert not {*PRE_TOKENIZERS} - asked - lacks(before["llama.cpp"], "pre"), (
+        "they need a StateDifference in _util/llama_cpp_states.py, or `record_fixtures.py --only older`"
+    )
+
+
 @pytest.mark.parametrize("recorded", RECORDED)
 def test_recorded_vocabulary_is_the_one_at_hand(recorded: str) -> None:
     assert ROOT / answers(recorded)["vocabulary"] == RECORDED[recorded]
     assert len(answers(recorded)["texts"]) >= 350
+    assert FOLLOWED in answers(recorded)["llama.cpp"], (
+        "python tests/makers/record_fixtures.py records them anew"
+    )
 
 
 @pytest.fixture(scope="module", params=REAL)

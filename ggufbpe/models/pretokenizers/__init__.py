@@ -1,1 +1,1 @@
-"""Pre-tokenizers: the registry, its patterns, the splitter, and what tokens reveal about splitting."""
+"""Pre-tokenizers: the patterns and flags of each name (registry.py), the splitter, and what tokens reveal."""

@@ -1,8 +1,8 @@
 r"""Data: the patterns and flags of each pre-tokenizer name in `tokenizer.ggml.pre`.
 
-Source: src/llama-vocab.cpp of llama.cpp b11739, llm_tokenizer_bpe (patterns of each pre-tokenizer type) and
-llama_vocab::impl::load (names and flags). A new name there is a new entry in `_NAMES` here, and a new way of
-splitting one in `_FAMILIES`.
+Source: src/llama-vocab.cpp of the followed llama.cpp (`llama_cpp_states.FOLLOWED`), llm_tokenizer_bpe (patterns of
+each pre-tokenizer type) and llama_vocab::impl::load (names and flags). A new name there is a word in `_NAMES` here,
+and a new way of splitting an entry in `_FAMILIES`: docs/design.md, "A new name in tokenizer.ggml.pre".
 
 A stage's `pattern` is llama.cpp's, character for character (non-ASCII written as escapes). Where its code
 runs a hand-written splitter that differs from the pattern, or where the pattern as it stands cannot be run in

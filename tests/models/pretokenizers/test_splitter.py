@@ -25,6 +25,7 @@ from synthetic import (
     tokenizer_as,
 )
 
+from ggufbpe._util.llama_cpp_states import CHATS, FOLLOWED
 from ggufbpe.models.pretokenizers import splitter as split
 from ggufbpe.models.pretokenizers.compiled_splitter import compiled_splitter
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS, one_of_each
@@ -610,6 +611,7 @@ def test_splitter_is_compiled_once() -> None:
 def test_registry_names() -> None:
     readme = " ".join((ROOT / "README.md").read_text().split())
     assert f"all {len(PRE_TOKENIZERS)} pre-tokenizer names" in readme
+    assert f"are those of llama.cpp {FOLLOWED}; chats and the server are those of {CHATS} " in readme
     assert all(entry.name == name for name, entry in PRE_TOKENIZERS.items())
     assert all(entry.patterns for entry in PRE_TOKENIZERS.values())
 
