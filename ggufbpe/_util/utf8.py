@@ -42,6 +42,16 @@ def to_bytes(text: str | bytes | bytearray | memoryview) -> bytes:
     return bytes(text)
 
 
+def text_fields(name: str, data: bytes) -> dict[str, str]:
+    r"""Return bytes as text, and also in hexadecimal as `…_bytes` if they are not UTF-8.
+
+    >>> text_fields("text", b"a\xff")
+    {'text': 'a�', 'text_bytes': '61ff'}
+    """
+    text = data.decode("utf-8", "replace")
+    return {name: text} if text.encode() == data else {name: text, f"{name}_bytes": data.hex()}
+
+
 def not_a_text(text: object) -> TypeError:
     """Return the error of an argument that is neither a `str` nor bytes; of a list, it names what takes one."""
     batch = "; the methods that end in _batch take several texts" if isinstance(text, (list, tuple)) else ""

@@ -7,7 +7,8 @@ import re
 import sys
 
 from .._util.errors import printable
-from ..analysis.views.answers import answer, text_fields
+from .._util.utf8 import text_fields
+from ..analysis.views.answers import answer
 from . import _output
 from ._arguments import Parser, UsageError, add_model, add_sources, require_no_models
 from ._given_models import opened_tokenizer

@@ -8,8 +8,9 @@ import os
 from typing import Any
 
 from .._util.errors import printable
+from .._util.utf8 import text_fields
 from ..analysis.views import terminal
-from ..analysis.views.answers import answer, text_fields
+from ..analysis.views.answers import answer
 from ..tokenizer.boundaries import BOUNDARIES, KeepSeparator
 from . import _output
 from ._arguments import Parser, UsageError, add_model, add_sources

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 
-from ..analysis.views.answers import answer, text_fields
+from .._util.utf8 import text_fields
+from ..analysis.views.answers import answer
 from . import _output
 from ._arguments import Parser, UsageError, add_model, add_sources
 from ._given_models import opened_tokenizer

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._util.errors import UnsupportedTokenizerError
 from .._util.lazy import IMPORT_LOCK
-from .._util.utf8 import byte_length
+from .._util.utf8 import byte_length, text_fields
 from .._util.wording import counted
 from ..gguf.constants import TokenizerKey
 from ..models.token_attribute import TokenAttribute
@@ -230,9 +230,7 @@ def as_json(record: Any, before: Totals = _BEGINNING) -> dict[str, Any]:
     for name, value in record._asdict().items():
         counted = _COUNTED_ON.get(name)
         if isinstance(value, bytes):
-            found[name] = value.decode("utf-8", "replace")
-            if found[name].encode() != value:
-                found[f"{name}_bytes"] = value.hex()
+            found |= text_fields(name, value)
         elif isinstance(value, TokenAttribute):
             found[name] = names_of(value)
         elif counted is not None and value is not None:

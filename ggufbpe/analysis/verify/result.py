@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..._util.utf8 import text_fields
 from ..._util.verdicts import NOT_COMPARED, same_or_different
 from ..._util.wording import counted
 from ..oracles.oracle import Failure
@@ -236,15 +237,10 @@ def _example(example: DifferenceExample) -> dict[str, Any]:
 
 def _text(text: ComparedText) -> dict[str, Any]:
     place = {"source": text.source, "offset": text.offset} if text.source else {}
-    return {**place, **_bytes("text", text.data)}
+    return {**place, **text_fields("text", text.data)}
 
 
 def _token(shown: ShownToken) -> dict[str, Any]:
     found = shown._asdict()
     del found["piece"], found["span"]
-    return {"id": found.pop("id"), **_bytes("piece", shown.piece), **found}
-
-
-def _bytes(name: str, data: bytes) -> dict[str, str]:
-    text = data.decode("utf-8", "replace")
-    return {name: text} if text.encode() == data else {name: text, f"{name}_bytes": data.hex()}
+    return {"id": found.pop("id"), **text_fields("piece", shown.piece), **found}

@@ -68,16 +68,6 @@ def answer(found: Mapping[str, Any] | None = None, **shared: Any) -> dict[str, A
     return {"schema": VERSION, **given, **rest}
 
 
-def text_fields(name: str, data: bytes) -> dict[str, str]:
-    r"""Return bytes as text, and also in hexadecimal as `…_bytes` if they are not UTF-8.
-
-    >>> text_fields("text", b"a\xff")
-    {'text': 'a�', 'text_bytes': '61ff'}
-    """
-    text = data.decode("utf-8", "replace")
-    return {name: text} if text.encode() == data else {name: text, f"{name}_bytes": data.hex()}
-
-
 def finding(id: str, what: str, fix: str = "", severity: str = ERROR, **more: Any) -> dict[str, Any]:
     """Return one of `findings`: what it is called, one sentence, what to do about it ("" if nothing), and how grave."""
     return {"severity": severity, "id": id, "what": what, "fix": fix, **more}
