@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from .._util.errors import printable
+from .._util.utf8 import byte_length
 from ..chat.fitting import fit_chat
 from ..chat.prompt_tokenizer import SIDES
 from ..tokenizer.boundaries import SEPARATORS
@@ -13,6 +14,8 @@ from ..tokenizer.truncation import CUT_AT
 from .failures import RequestError
 from .llama_server import refused_chat, template_in_force
 from .request_body import (
+    MOST_OVERLAPPING,
+    MOST_PARTS,
     given_choice,
     given_flags,
     given_number,
@@ -65,9 +68,30 @@ def split_answer(models: Models, body: Any) -> dict[str, Any]:
     overlap = given_number(given, "overlap")
     boundaries: Any = required_text(given, "boundaries") if "boundaries" in given else "paragraph"
     keep = given_choice(given, "keep_separator", SEPARATORS)
-    tokenizer = models.of(body)
-    spans = tokenizer.split(text, size, overlap, boundaries, keep, **given_flags(given, False))
+    _check_parts(byte_length(text), size, overlap)
+    spans = models.of(body).split(text, size, overlap, boundaries, keep, **given_flags(given, False))
     return {"spans": [list(span) for span in spans]}
+
+
+def _check_parts(length: int, size: int, overlap: int) -> None:
+    """Raise `RequestError` 400 if a text of `length` bytes may have too many parts, or too much in all of them.
+
+    A token has at least a byte, so the parts are at most as many as the bytes for each token that a part adds.
+    """
+    added = max(size - overlap, 1)  # `Tokenizer.split` refuses an overlap that leaves no room
+    if length > MOST_PARTS * added:
+        least = -(-length // MOST_PARTS)
+        raise RequestError(
+            400,
+            f"'size' must exceed 'overlap' by at least {least}, for a text of {length} bytes: "
+            f"the limit is {MOST_PARTS} bytes for each token",
+        )
+    if overlap and (total := length * size // added) > MOST_OVERLAPPING:
+        raise RequestError(
+            400,
+            f"with this 'overlap' the parts have about {total} bytes; the limit is {MOST_OVERLAPPING}: "
+            "choose a smaller 'overlap', or send less text",
+        )
 
 
 def fit_answer(models: Models, body: Any) -> dict[str, Any]:

@@ -29,6 +29,8 @@ MOST_TRACED = 1 << 14  # bytes: in memory, a trace is about a thousand times as 
 MOST_SEARCHED = 1 << 16  # bytes of a text for which causes are searched, or ids
 MOST_COMPARED = 4 << 20  # bytes of a text, or ids, that are compared from the beginning
 MOST_SHOWN = 4 << 20  # bytes of a text; the answer is some ten times as large
+MOST_PARTS = 1 << 18  # bytes of a text, for each token by which the size of a part exceeds the overlap
+MOST_OVERLAPPING = 32 << 20  # bytes of all parts of a text, which may be encoded one by one
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -135,7 +137,7 @@ def given_texts(body: dict[str, Any], name: str, most: int) -> list[str]:
     return texts
 
 
-def required_ids(body: dict[str, Any], name: str, most: int = MOST_SEARCHED) -> list[int]:
+def required_ids(body: dict[str, Any], name: str, most: int) -> list[int]:
     """A required array of at most `most` ids. Our own endpoints accept no other numbers in their place."""
     given = body.get(name)
     if isinstance(given, list) and len(given) > most:

@@ -54,6 +54,36 @@ def test_parts_leave_room_for_a_bos_where_it_is_asked_to() -> None:
     assert len(parts[True]) > len(parts[False])
 
 
+TOO_MANY_PARTS = [
+    (1 << 24, 63, 0, "'size' must exceed 'overlap' by at least 64, for a text of 16777216 bytes: "),
+    (1 << 19, 1, 0, "by at least 2, for a text of 524288 bytes: the limit is 262144 bytes for each token"),
+    (1 << 20, 1000, 997, "by at least 4, for"),
+    (200_000, 1000, 999, "with this 'overlap' the parts have about 200000000 bytes; the limit is 33554432"),
+    (1 << 24, 1000, 501, "choose a smaller 'overlap'"),
+]
+
+
+@pytest.mark.parametrize(("length", "size", "overlap", "problem"), TOO_MANY_PARTS)
+def test_a_text_is_refused_at_once_whose_parts_would_be_too_many_or_too_long(
+    models: Models, length: int, size: int, overlap: int, problem: str
+) -> None:
+    """200 kB of one letter with all but one token repeated took the thread ten seconds, 16 MB some 800."""
+    models.of({})
+    start = time.thread_time()
+    with pytest.raises(RequestError) as refusal:
+        split_answer(models, {"text": "a" * length, "size": size, "overlap": overlap})
+    assert time.thread_time() - start < 0.5
+    assert refusal.value.status == 400
+    assert problem in refusal.value.message
+
+
+@pytest.mark.parametrize(("length", "size", "overlap"), [(1 << 24, 1 << 20, 0), (1 << 18, 1, 0), (9, 99, 98)])
+def test_parts_within_the_bounds(models: Models, length: int, size: int, overlap: int) -> None:
+    text = ("word " * length)[:length]
+    spans = split_answer(models, {"text": text, "size": size, "overlap": overlap})["spans"]
+    assert (spans[0][0], spans[-1][1]) == (0, length)
+
+
 REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (fits_answer, {"text": "a"}, "'limit' is required and must be an integer of 0 or more"),
     (fits_answer, {"text": "a", "limit": -1}, "'limit' is required"),
