@@ -69,9 +69,9 @@ def explain_answer(models: Models, body: Any) -> dict[str, Any]:
         check_size(len(render_chat(models, tokenizer, given, template)), MOST_TRACED)
         return explain(tokenizer, given, chat_template=template).to_dict()
     text = bounded_text(required_text(given, "text"), MOST_TRACED)
-    piece = required_text(given, "why_not") if "why_not" in given else None
     tokenizer = models.of(body)
-    if piece is not None:
+    if "why_not" in given:
+        piece = bounded_text(required_text(given, "why_not"), MOST_TRACED)
         return why_not(tokenizer, text, piece, **flags).to_dict()
     return explain(
         tokenizer, text, add_special=flags["add_special"], parse_special=flags["parse_special"]
@@ -105,7 +105,7 @@ def diagnose_answer(models: Models, body: Any) -> dict[str, Any]:
     return diagnose(
         models.of(body),
         text,
-        required_ids(given, "ids"),
+        required_ids(given, "ids", MOST_SEARCHED),
         others=tokenizers,
         add_special=flags["add_special"],
         parse_special=flags["parse_special"],
@@ -122,7 +122,9 @@ def _diagnosis_of_chat(
         raise RequestError(400, "the chat is nested too deeply") from None
     check_size(size, MOST_SEARCHED, "chat")
     if "expected_prompt" not in given:
-        return diagnose(tokenizer, chat=chat, ids=required_ids(given, "ids"), others=others).to_dict()
+        return diagnose(
+            tokenizer, chat=chat, ids=required_ids(given, "ids", MOST_SEARCHED), others=others
+        ).to_dict()
     if "ids" in given:
         raise RequestError(400, "a chat has either 'ids' or 'expected_prompt'")
     prompt = bounded_text(required_text(given, "expected_prompt"), MOST_SEARCHED)

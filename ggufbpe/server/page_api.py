@@ -54,7 +54,7 @@ def tokens_answer(models: Models, body: Any) -> dict[str, Any]:
     given = require_object(body)
     tokenizer = models.of(body)
     if "ids" in given:
-        return _of_ids(tokenizer, required_ids(given, "ids"))
+        return _of_ids(tokenizer, required_ids(given, "ids", MOST_SEARCHED))
     if "messages" not in given:
         text = bounded_text(required_text(given, "text"), MOST_SHOWN)
         flags = given_flags(given)
@@ -183,7 +183,8 @@ def why_answer(models: Models, body: Any) -> dict[str, Any]:
     """`/v1/why`: why `piece` is not a token of the text, in sentences; a quote in one is an object with its `text`."""
     given = require_object(body)
     text = bounded_text(required_text(given, "text"), MOST_TRACED)
-    piece, flags, tokenizer = required_text(given, "piece"), given_flags(given), models.of(body)
+    piece = bounded_text(required_text(given, "piece"), MOST_TRACED)
+    flags, tokenizer = given_flags(given), models.of(body)
     model = Parts(tokenizer, BytesIO(), **flags).model
     answer = why_not(tokenizer, text, piece, **flags)
     return {"sentences": [_sentence(each) for each in answer_in_words(model, answer, from_one=True)]}
@@ -207,7 +208,7 @@ def parting_answer(models: Models, body: Any) -> dict[str, Any]:
     text = bounded_text(required_text(given, "text"), MOST_SEARCHED)
     adds, parses = given_flags(given).values()
     if "ids" in given:
-        ours, ids = models.of(body), required_ids(given, "ids")
+        ours, ids = models.of(body), required_ids(given, "ids", MOST_SEARCHED)
         comparison = verify(ours, [ids], [text], add_special=adds, parse_special=parses).to_dict()
         return {**comparison, "smallest": _smallest(ours, text.encode(), ids, adds, parses)}
     names = given_texts(given, "models", 2)

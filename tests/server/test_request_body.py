@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 from conftest import ROOT
 
 from ggufbpe.server import request_body
+from ggufbpe.server.endpoints import ENDPOINTS
 from ggufbpe.server.failures import RequestError
 from ggufbpe.server.request_body import (
     bounded_text,
@@ -96,7 +99,7 @@ def test_fields_of_our_own_endpoints() -> None:
     assert given_texts({"t": ["a", "b"]}, "t", 2) == ["a", "b"]
     assert required_text({"t": ""}, "t") == ""
     assert required_ids({"t": [0, -1, 2**31 - 1, -(2**31)]}, "t", 4) == [0, -1, 2**31 - 1, -(2**31)]
-    assert required_ids({"t": []}, "t") == []
+    assert required_ids({"t": []}, "t", 0) == []
     assert [required_number({"n": n}, "n") for n in (0, 2**31 - 1)] == [0, 2**31 - 1]
     assert [given_number(body, "n") for body in ({}, {"n": 5})] == [0, 5]
     assert [given_choice(body, "c", ("a", False)) for body in ({}, {"c": False})] == ["a", False]
@@ -106,19 +109,54 @@ def test_fields_of_our_own_endpoints() -> None:
     assert bounded_text("é", 2) == "é"
 
 
-def test_the_documentation_has_each_bound() -> None:
-    limits = (
-        (ROOT / "docs" / "server.md").read_text("utf-8").partition("## Limits\n")[2].partition("\n\nA")[0]
-    )
-    spellings = {
-        name: {str(most), f"{most:,}", f"{most >> 10} kB", f"{most >> 20} MB"}
-        for name, most in vars(request_body).items()
-        if name.startswith("MOST_")
-    }
-    assert len(spellings) >= 7
-    assert [
-        name for name, known in spellings.items() if not any(f"{each} " in limits for each in known)
-    ] == []
+BOUNDS = {name: most for name, most in vars(request_body).items() if name.startswith("MOST_")}
+OF_EVERY_BODY = "MOST_VALUES"
+ROWS = (ROOT / "docs" / "server.md").read_text("utf-8").partition("## Limits\n")[2].partition("\n\nR")[0]
+
+
+def bounds_of(function: Any, seen: set[Any]) -> set[str]:
+    """The bounds that a function uses, or functions of the server that it calls."""
+    if function in seen or not getattr(function, "__module__", "").startswith("ggufbpe.server"):
+        return set()
+    seen.add(function)
+    names = set(function.__code__.co_names)
+    called = [function.__globals__.get(name) for name in names]
+    of_called = [bounds_of(each, seen) for each in called if inspect.isfunction(each)]
+    return (BOUNDS.keys() & names).union(*of_called)
+
+
+USERS: dict[str, set[str]] = {name: set() for name in BOUNDS}
+for endpoint in ENDPOINTS.values():
+    for bound in bounds_of(endpoint.answer, set()):
+        USERS[bound].add(endpoint.path)
+
+
+def rows_with(name: str) -> list[str]:
+    """The rows of the table of limits that have the number of a bound."""
+    most = BOUNDS[name]
+    spellings = {str(most), f"{most:,}", f"{most >> 10} kB", f"{most >> 20} MB"}
+    return [row for row in ROWS.splitlines() if any(re.search(rf"\b{each}\b", row) for each in spellings)]
+
+
+def addresses_in(rows: list[str]) -> set[str]:
+    return {path for row in rows for path in re.findall(r"`(/[\w/]+)`", row)}
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_the_table_of_limits_has_each_bound_beside_the_addresses_that_use_it(name: str) -> None:
+    rows = rows_with(name)
+    assert rows
+    if name == OF_EVERY_BODY:
+        assert any(row.startswith("| a body ") for row in rows)
+    else:
+        assert USERS[name]
+        assert USERS[name] <= addresses_in(rows)
+
+
+def test_the_table_of_limits_names_no_address_beside_a_bound_that_it_does_not_use() -> None:
+    for row in ROWS.splitlines():
+        bounds = [name for name in BOUNDS if row in rows_with(name)]
+        assert addresses_in([row]) <= set().union(*(USERS[name] for name in bounds))
 
 
 REFUSED: dict[str, tuple[Callable[[], object], int]] = {
@@ -132,7 +170,7 @@ REFUSED: dict[str, tuple[Callable[[], object], int]] = {
     "'t' is required and must be a string": (lambda: required_text({"t": 1}, "t"), 400),
     "the text has 2 bytes; the limit here is 1": (lambda: bounded_text("é", 1), 413),
     "'t' has an integer that does not fit in a signed 32-bit integer, so it is not an id": (
-        lambda: required_ids({"t": [0, 2**31]}, "t"),
+        lambda: required_ids({"t": [0, 2**31]}, "t", 2),
         400,
     ),
     "'t' has 2 ids; the limit is 1": (lambda: required_ids({"t": [0, "a"]}, "t", 1), 413),
@@ -150,7 +188,7 @@ REFUSED: dict[str, tuple[Callable[[], object], int]] = {
 def test_ids_of_our_own_endpoints_are_integers(given: Any) -> None:
     """Those of llama-server are any numbers, see `require_id`."""
     with pytest.raises(RequestError) as refusal:
-        required_ids({"t": given}, "t")
+        required_ids({"t": given}, "t", 2)
     message = "'t' is required and must be an array of ids, which are integers"
     assert (refusal.value.status, refusal.value.message) == (400, message)
 

@@ -496,6 +496,18 @@ def test_common_prefix_is_that_of_the_package(app: Application) -> None:
         ("/v1/count", {"texts": ["a"] * 5000}, 413, "'texts' has 5000 texts; the limit is 4096"),
         ("/v1/split", {"text": "a", "size": 0}, 400, "size must be 1 or more, not 0"),  # a ValueError
         ("/tokenize", {"prompt": 5}, 400, "'prompt' is required and must be a string"),
+        (
+            "/v1/why",
+            {"text": "a", "piece": "a" * 16_385},
+            413,
+            "the text has 16385 bytes; the limit here is 16384",
+        ),
+        (
+            "/v1/explain",
+            {"text": "a", "why_not": "é" * 8_193},
+            413,
+            "the text has 16386 bytes; the limit here is 16384",
+        ),
     ],
 )
 def test_requests_that_make_no_sense(
