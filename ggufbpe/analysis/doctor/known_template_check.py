@@ -68,8 +68,15 @@ def template_differs(model: Facts) -> Iterator[Finding]:
         exact = [match for match in matches if match.is_exact]
         if not own or not matches or any(_lines(match.known.source) == _lines(own) for match in matches):
             continue
-        nearest = min(exact or matches, key=lambda match: _distance(match.known.source, own))
+        candidates = _of_publishers(exact or matches)
+        nearest = min(candidates, key=lambda match: _distance(match.known.source, own))
         yield _difference(model, nearest, own)
+
+
+def _of_publishers(matches: list[_Match]) -> list[_Match]:
+    """Leave out llama.cpp's own variants, which have a longer name: older templates of a publisher may be nearer."""
+    names = tuple(f"{match.known.name}-" for match in matches)
+    return [match for match in matches if not match.known.name.startswith(names)]
 
 
 def _difference(model: Facts, match: _Match, own: str) -> Finding:
@@ -92,7 +99,9 @@ def _difference(model: Facts, match: _Match, own: str) -> Finding:
         "The chat template is not the one that llama.cpp has for this model.",
         "llama.cpp has a copy of the template that the model's publisher had at the time. This one may be newer, or "
         "changed on purpose; if its prompts differ by mistake, the model answers worse.",
-        f"to use llama.cpp's: {model.set_template(known)}",
+        f"to use llama.cpp's: {model.set_template(known)}"
+        if match.is_exact or others == []
+        else "nothing to do if the original model has this template",
         model.key(f"{_K.CHAT_TEMPLATE}.{known.variant}" if known.variant else _K.CHAT_TEMPLATE),
         {"known": known.name, "same_model": match.is_exact, "prompts": others, "diff": rows[:_MOST_LINES]},
         f"{told}.",

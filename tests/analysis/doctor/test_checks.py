@@ -410,7 +410,7 @@ WITHOUT_COMMAND = {
     *("eot_missing", "exchanged_tokens", "hf_splitting", "invalid_utf8", "merges_not_in_vocabulary"),
     *("missing_key", "no_system_role", "padding_tokens", "round_trip", "tools_not_shown", "types_length"),
     *("unreachable_tokens", "merges of another type", "refuses the system", "refuses tools"),
-    "forgets the system",
+    *("forgets the system", "template of a model like it", "template of the model it was made from"),
 }
 
 

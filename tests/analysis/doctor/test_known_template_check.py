@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from small_models import CHATML, FactsOf, Keys, facts_of, with_template
 
@@ -75,11 +77,43 @@ def test_the_template_to_put_in_its_place(
 
 
 def test_of_two_templates_for_a_model_the_one_of_its_publisher_is_taken(facts_of: FactsOf) -> None:
-    name = "google-gemma-4-31B-it"
-    keys = with_template("{% for", *sorted(markers_of(known_template(name).source)))
-    found = replacement(facts_of({**keys, "general.name": "Gemma 4 31B It"}))
+    found = replacement(facts_of(gemma_4("Gemma 4 31B It", "{% for")))
     assert found is not None
-    assert found.name == name  # not google-gemma-4-31B-it-interleaved
+    assert found.name == "google-gemma-4-31B-it"  # not google-gemma-4-31B-it-interleaved
+
+
+def gemma_4(name: str, template: str) -> Keys:
+    """A small model of this name and template whose vocabulary has Gemma 4's markers."""
+    markers = sorted(markers_of(known_template("google-gemma-4-31B-it").source))
+    return {**with_template(template, *markers), "general.name": name}
+
+
+def test_an_older_template_is_not_exchanged_for_a_variant_that_was_made_of_it(facts_of: FactsOf) -> None:
+    """llama-server says of either: "Consider updating to the official template"."""
+    variant = known_template("google-gemma-4-31B-it-interleaved").source
+    older, count = re.subn(r"\{#- Preserve reasoning .*?endif -%\}\s*", "", variant, flags=re.DOTALL)
+    assert count == 1
+    [finding] = template_differs(model := facts_of(gemma_4("Gemma 4 31B It", older)))
+    assert finding.fix == f"to use llama.cpp's: {model.set_template(known_template('google-gemma-4-31B-it'))}"
+    assert finding.severity == "note"
+
+
+def test_the_template_of_another_size_is_proposed_only_if_all_prompts_stay_the_same(
+    facts_of: FactsOf,
+) -> None:
+    """Gemma 4 E4B begins no empty thought, as Gemma 4 31B does."""
+    known = known_template("google-gemma-4-31B-it")
+    smaller, count = re.subn(
+        r"\s*\{%- if not enable_thinking .*?endif -%\}", "", known.source, flags=re.DOTALL
+    )
+    assert count == 1
+    [finding] = template_differs(facts_of(gemma_4("Gemma 4 E4B It", smaller)))
+    assert finding.detail is not None
+    assert finding.detail["prompts"] == ["no thinking"]
+    assert finding.fix == "nothing to do if the original model has this template"
+    with_a_comment = f"{{#- ours -#}}{known.source}"
+    [finding] = template_differs(model := facts_of(gemma_4("Gemma 4 E4B It", with_a_comment)))
+    assert finding.fix == f"to use llama.cpp's: {model.set_template(known)}"
 
 
 def test_that_of_a_base_model_takes_only_the_place_of_a_broken_one(facts_of: FactsOf) -> None:
