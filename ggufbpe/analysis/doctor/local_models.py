@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any
 
 from ... import LLAMA_CPP, __version__
@@ -177,13 +178,23 @@ _NOT_EXAMINED = (
 )
 
 
+@cache
+def _edition() -> str:
+    """The version and when doctor's files were changed last, since checks may be added between two versions."""
+    changed = 0
+    with suppress(OSError):
+        files = [each for each in os.scandir(os.path.dirname(__file__)) if each.name.endswith(".py")]
+        changed = max(each.stat().st_mtime_ns for each in files)
+    return f"{__version__} {changed}"
+
+
 def _key(file: GGUFFile, but: tuple[str, ...] = ()) -> str | None:
     """A digest of all metadata but the keys that begin so; None if it cannot be made."""
     try:
         spans = file.spans()
     except GGUFError:  # version 1
         return None
-    digest = hashlib.sha256(f"{__version__} {LLAMA_CPP} {file.version} {file.byteorder}".encode())
+    digest = hashlib.sha256(f"{_edition()} {LLAMA_CPP} {file.version} {file.byteorder}".encode())
     for key, span in spans.items():
         if not key.startswith(but):
             for block in file.blocks(span):

@@ -56,3 +56,23 @@ def test_a_cached_verdict_is_of_the_same_metadata(folder: Path) -> None:
     for number, key in enumerate(("quantize.imatrix.file", "general.size_label", "split.x")):
         put(folder, f"bad{number}", {**small_keys(), key: "x\x1b[2J"})
     assert verdicts() == {"one": "healthy", "bad0": "error", "bad1": "error", "bad2": "error"}
+
+
+def test_a_cached_verdict_is_of_the_checks_as_they_are(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check may be added between two versions, and a package installed anew under the same one."""
+    put(folder, "one", small_keys())
+    assert verdicts() == {"one": "healthy"}
+
+    def fails(path: str) -> Examination:
+        raise MemoryError(path)
+
+    monkeypatch.setattr(local_models, "audit", fails)
+    assert verdicts() == {"one": "healthy"}
+    checks = folder.parent / "doctor"
+    checks.mkdir(parents=True)
+    (checks / "checks.py").touch()
+    monkeypatch.setattr(local_models, "__file__", str(checks / "local_models.py"))
+    for _ in range(2):
+        local_models._edition.cache_clear()
+        assert verdicts() == {"one": "error"}
+    local_models._edition.cache_clear()
