@@ -33,6 +33,7 @@ def test_answers(models: Models) -> None:
     }
     spans = split_answer(models, {"text": "one two three", "size": 2, "boundaries": "token"})
     assert spans == {"spans": [[0, 7], [7, 13]]}
+    assert split_answer(models, {"text": "é é", "size": 1}) == {"spans": [[0, 1], [1, 3]]}  # in characters
     fitted = fit_answer(models, {**CHAT, "limit": 140, "answer": 100, "keep": {"note": ""}})
     assert (fitted["dropped"], fitted["limit"]) == ([0], 40)
     bare = fit_answer(
