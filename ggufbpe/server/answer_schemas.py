@@ -133,7 +133,7 @@ SHOWN = _object(
     template=_TEXT, details=_OBJECT, model_info=_OBJECT, capabilities=_array(_TEXT), modified_at=_TEXT
 )
 
-# ---- our own --------------------------------------------------------------------------------------------
+# ---- our own, wherever their paths are ------------------------------------------------------------------
 
 COUNTS = _object(counts=_array(_COUNT), total=_COUNT)
 COMMON_PREFIX = _object(ids=_COUNT, position=_COUNT, cause=_TEXT)

@@ -84,12 +84,12 @@ def _metrics() -> dict[str, Any]:
 
 
 def _refusals(path: str, statuses: Iterable[str] = tuple(_REFUSALS)) -> dict[str, Any]:
-    """The refusals of requests to a path. Only Ollama's API answers 404 for the name of a model."""
-    is_ollama = path.startswith("/api/")
+    """The refusals of requests to a path. Below /api/, they have Ollama's form, and an unknown model gets 404."""
+    is_below_api = path.startswith("/api/")
     refusals = {}
     for status in statuses:
-        if status != "404" or is_ollama:
-            name = "OllamaError" if is_ollama and status not in _BEFORE_THE_PATH else "Error"
+        if status != "404" or is_below_api:
+            name = "OllamaError" if is_below_api and status not in _BEFORE_THE_PATH else "Error"
             schema = {"$ref": f"#/components/schemas/{name}"}
             refusals[status] = {
                 "description": _REFUSALS[status],

@@ -64,7 +64,7 @@ def truncate_answer(models: Models, body: Any) -> dict[str, Any]:
 def split_answer(models: Models, body: Any) -> dict[str, Any]:
     """`/v1/split`: the spans of the parts of `text` that have at most `size` tokens each, in characters."""
     given = require_object(body)
-    text, size = required_text(given, "text"), required_number(given, "size")
+    text, size = required_text(given, "text"), required_number(given, "size", least=1)
     overlap = given_number(given, "overlap")
     boundaries: Any = required_text(given, "boundaries") if "boundaries" in given else "paragraph"
     keep = given_choice(given, "keep_separator", SEPARATORS)

@@ -159,19 +159,19 @@ def required_text(body: dict[str, Any], name: str) -> str:
     return given
 
 
-def required_number(body: dict[str, Any], name: str) -> int:
-    """A required integer of 0 or more, below 2^31."""
-    return _number(body.get(name), f"'{name}' is required and must be")
+def required_number(body: dict[str, Any], name: str, least: int = 0) -> int:
+    """A required integer of `least` or more, below 2^31."""
+    return _number(body.get(name), f"'{name}' is required and must be", least)
 
 
 def given_number(body: dict[str, Any], name: str) -> int:
     """An integer of 0 or more, below 2^31; 0 if it is not given."""
-    return _number(body.get(name, 0), f"'{name}' must be")
+    return _number(body.get(name, 0), f"'{name}' must be", 0)
 
 
-def _number(given: object, problem: str) -> int:
-    if type(given) is not int or not 0 <= given < 1 << 31:
-        raise RequestError(400, f"{problem} an integer of 0 or more, below 2^31")
+def _number(given: object, problem: str, least: int) -> int:
+    if type(given) is not int or not least <= given < 1 << 31:
+        raise RequestError(400, f"{problem} an integer of {least} or more, below 2^31")
     return given
 
 

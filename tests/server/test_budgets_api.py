@@ -91,7 +91,8 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (fits_answer, {"text": "a", "limit": True}, "'limit' is required"),
     (truncate_answer, {"text": "a", "limit": 1, "side": "top"}, "'side' is one of 'right', 'left', 'middle'"),
     (truncate_answer, {"text": "a b", "limit": 1, "marker": "a b c"}, "the marker alone has"),
-    (split_answer, {"text": "a", "size": 0}, "size must be 1 or more, not 0"),
+    (split_answer, {"text": "a", "size": 0}, "'size' is required and must be an integer of 1 or more"),
+    (split_answer, {"text": "a", "size": 1, "overlap": 1}, "overlap must be 0 or more and less than size"),
     (
         split_answer,
         {"text": "a", "size": 1, "overlap": -1},

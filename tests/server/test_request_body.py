@@ -178,6 +178,10 @@ REFUSED: dict[str, tuple[Callable[[], object], int]] = {
         lambda: required_number({}, "n"),
         400,
     ),
+    "'n' is required and must be an integer of 1 or more, below 2^31": (
+        lambda: required_number({"n": 0}, "n", 1),
+        400,
+    ),
     "'n' must be an integer of 0 or more, below 2^31": (lambda: given_number({"n": 2**31}, "n"), 400),
     "'c' is one of 'a', false": (lambda: given_choice({"c": 0}, "c", ("a", False)), 400),
     "'f' must be true or false": (lambda: given_flag({"f": 1}, "f", True), 400),

@@ -494,7 +494,12 @@ def test_common_prefix_is_that_of_the_package(app: Application) -> None:
     [
         ("/v1/count", {}, 400, "'texts' must be a string or an array of strings"),
         ("/v1/count", {"texts": ["a"] * 5000}, 413, "'texts' has 5000 texts; the limit is 4096"),
-        ("/v1/split", {"text": "a", "size": 0}, 400, "size must be 1 or more, not 0"),  # a ValueError
+        (
+            "/v1/truncate",  # a ValueError
+            {"text": "a b", "limit": 1, "marker": "a b"},
+            400,
+            "the marker alone has 2 tokens, and the limit is 1",
+        ),
         ("/tokenize", {"prompt": 5}, 400, "'prompt' is required and must be a string"),
         (
             "/v1/why",
