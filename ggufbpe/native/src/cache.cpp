@@ -51,7 +51,7 @@ WordTable::~WordTable() {
 
 WordTable::Record *WordTable::Writer::new_record(size_t size, size_t count) {
     constexpr size_t CHUNK = 1 << 11;  // numbers of 8 bytes
-    constexpr size_t READ_BEYOND = 16;  // bytes: ids are copied four at a time
+    constexpr size_t READ_BEYOND = 32;  // bytes: ids are copied eight at a time
     const size_t needed = (sizeof(Record) + count * sizeof(int32_t) + size + 7) / 8;
     if (needed > left_) {
         const size_t length = std::max(CHUNK, needed);

@@ -19,6 +19,10 @@ VECTOR_INLINE void copy_four(const int32_t *from, int32_t *to) {
     _mm_storeu_si128(reinterpret_cast<__m128i *>(to), _mm_loadu_si128(reinterpret_cast<const __m128i *>(from)));
 }
 
+VECTOR_INLINE void copy_eight(const int32_t *from, int32_t *to) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i *>(to), _mm256_loadu_si256(reinterpret_cast<const __m256i *>(from)));
+}
+
 // The keys are atomics, read here as plain memory: x86 reads aligned numbers whole, and a key that is seen is complete, because
 // its upper half is written last, and the lower half was 0 before. That leaves keys whose lower half is 0, of words that begin
 // with NULs: they rely on a key's 16 aligned bytes being read whole, too, which Intel and AMD promise of processors with AVX for
@@ -33,6 +37,11 @@ VECTOR_INLINE int slot_of(const WordKey &key, const WordTable::Bucket &bucket) {
 #else
 
 VECTOR_INLINE void copy_four(const int32_t *from, int32_t *to) { wasm_v128_store(to, wasm_v128_load(from)); }
+
+VECTOR_INLINE void copy_eight(const int32_t *from, int32_t *to) {
+    copy_four(from, to);
+    copy_four(from + 4, to + 4);
+}
 
 // There is one thread.
 VECTOR_INLINE int slot_of(const WordKey &key, const WordTable::Bucket &bucket) {
@@ -59,7 +68,7 @@ WITH_AVX2 size_t write_by_vectors(const WordKey *keys, const WordTable::Bucket *
         } else {
             if (!slot || !with_records || !keys->is_inline()) break;
             const WordTable::Record &record = WordTable::record_of((*at)->value(slot != 3));
-            for (size_t i = 0; i < record.count; i += 4) copy_four(record.ids() + i, next + i);
+            for (size_t i = 0; i < record.count; i += 8) copy_eight(record.ids() + i, next + i);
             next += record.count;
         }
     }

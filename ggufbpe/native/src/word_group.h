@@ -38,7 +38,7 @@ public:
     }
 
     // Writes the ids of words from `word` on, until one is not found quickly; returns which. `to` has room for three ids a word,
-    // and for one more; afterwards it is where the ids end. If there is room for all ids of each word and three more, it may go on
+    // and for one more; afterwards it is where the ids end. If there is room for all ids of each word and seven more, it may go on
     // `with_records`.
     size_t write_known(size_t word, bool with_records, int32_t *&to) const;
 

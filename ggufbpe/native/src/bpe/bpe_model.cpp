@@ -269,7 +269,7 @@ void BPEModel::split(const Splitter &splitter, const unsigned char *text, size_t
 void BPEModel::encode_words(const unsigned char *text, size_t readable, const uint32_t *starts, size_t words, Scratch &scratch,
                             Sink &ids, const Poll &poll) const {
     // A text has at most as many ids as bytes, except for a space written as U+2581, which may fall back to its three bytes; a
-    // cached word is written four ids at a time.
+    // cached word is written four or eight ids at a time.
     const size_t bytes = starts[words] - starts[0];
     int32_t *const to = ids.room((escape_spaces_ ? 3 : 1) * bytes + 8);
     ids.advance(write_words(text, readable, starts, words, scratch, to, ids, poll));
