@@ -281,6 +281,24 @@ def lost_tokens(found: Mapping[int, str], size: int) -> Cause:
     )
 
 
+def replaced_by_fillers(vocabulary: Vocabulary, found: Mapping[int, tuple[str, int]]) -> Cause:
+    """Tokens that the ids have, and that only fill up the file; `found` has the text and attribute of each."""
+    own = {token: vocabulary.tokens[token] for token in sorted(found)}
+    shown = [f"{printable(found[token][0])} (id {token})" for token in own]
+    fillers = listed(list(own.values()), len(own), " …")
+    what = (
+        f"the file lacks {listed(shown, len(shown), ' and {} more', str)}, which the given ids have, and has "
+        f"{'the filler' if len(own) == 1 else 'fillers in their places:'} {fillers}{' in its place' * (len(own) == 1)}"
+    )
+    change = Change(
+        types={token: _type_name(found[token][1]) for token in own},
+        texts={old: found[token][0] for token, old in own.items()},
+    )
+    texts = {str(token): text for token, (text, _) in found.items()}
+    detail = {"what": what, "problem": "lost", "tokens": texts, "size": len(vocabulary.tokens)}
+    return Cause("vocabulary", detail, "", change)
+
+
 def other_vocabulary(path: str) -> Cause:
     """The ids are those of another model, which is known."""
     return Cause(

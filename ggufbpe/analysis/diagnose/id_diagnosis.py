@@ -43,6 +43,7 @@ from .explanation import Diagnosis, Explanation
 from .model_changes import other_models
 from .nearest import Nearest
 from .several import Several
+from .texts_of_ids import texts_of_lost
 from .variants import variants_of
 
 # Of the ids must agree after several changes, and the share of the others that must agree by them; else it is chance.
@@ -194,7 +195,10 @@ def _searched(
             searches.append(Nearest(other, text, ids, *flags, cause=cause))
     try:
         found = _best(searches)
-        if found[0].explains == 1 and all(cause.id != "text_differs" for cause in found[0].causes):
+        is_whole = found[0].explains == 1 and all(cause.id != "text_differs" for cause in found[0].causes)
+        # several causes of a short text may be one: that a marker became a filler
+        is_filled = any(token < len(vocabulary.tokens) for token in texts_of_lost(tokenizer, [compared]))
+        if is_whole and (len(found[0].causes) == 1 or not is_filled):
             return found
         several = _several(tokenizer, compared, flags, same)
         told = {repr(cause) for item in several for cause in item.causes}

@@ -8,10 +8,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
-from ...models.vocabulary import CONTROL, NORMAL, RSTRIP, SPECIAL_TYPES, UNUSED, Vocabulary
+from ...models.vocabulary import CONTROL, NORMAL, RSTRIP, SPECIAL_TYPES, UNUSED, USER_DEFINED, Vocabulary
 from ...native.lazy_strings import as_dict
 from ...tokenizer import Tokenizer
 from ..doctor.marker_tokens import find_marker_tokens
+from ..doctor.marker_types import SHOWN
 from ..doctor.texts_with_ids import TextWithIds, ends_of
 from .changes import groups_of_pre, space_changes_of, text_changes_of
 from .encoding_changes import (
@@ -32,7 +33,7 @@ from .encoding_changes import (
 from .framing import name_of_added
 from .id_evidence import is_lossless, shifts
 from .model_changes import model_changes
-from .texts_of_ids import texts_of_lost
+from .texts_of_ids import is_filler, texts_of_lost
 from .variants import variants_of
 
 _TYPES = SPECIAL_TYPES | NORMAL
@@ -224,18 +225,23 @@ class Steps:
 
     def _lost_steps(self, encoding: Encoding, differing: Sequence[TextWithIds]) -> Iterator[SearchStep]:
         """Tokens that only the other side has."""
-        size = len(encoding.vocabulary.tokens)
-        if self._like is not None:
-            others = enumerate(self._like.tokens[size:], size) if len(self._like.tokens) > size else ()
-            found = {token: (text, self._like.attributes[token]) for token, text in others}
-        else:
-            own = encoding.vocabulary
-            end = own.token_to_id.get("</s>")  # where it takes the spaces behind it, all markers of Phi-3 do
-            kind = CONTROL | (0 if end is None else own.attributes[end] & RSTRIP)
-            texts = texts_of_lost(self._tokenizer, differing)
-            found = {token: (text, kind) for token, text in texts.items()}
-        if found:
+        if found := self._lost(encoding.vocabulary, differing):
             yield SearchStep("lost", _with_tokens(found), least=_LEAST_GAIN)
+
+    def _filled_steps(self, compared: Sequence[TextWithIds]) -> Iterator[SearchStep]:
+        """Tokens that only the other side has, if the file has fillers for some of them that the ids have."""
+        found, tokens = self._lost(self._vocabulary, compared), self._vocabulary.tokens
+        if any(token < len(tokens) and any(token in each.ids for each in compared) for token in found):
+            yield SearchStep("lost", _with_tokens(found))
+
+    def _lost(self, own: Vocabulary, compared: Sequence[TextWithIds]) -> dict[int, tuple[str, int]]:
+        """The texts and attributes of tokens that the file lacks or has fillers for, as far as they are known."""
+        if self._like is not None:
+            return _lost_of(own, self._like)
+        end = own.token_to_id.get("</s>")  # where it takes the spaces behind it, all markers of Phi-3 do
+        kind = CONTROL | (0 if end is None else own.attributes[end] & RSTRIP)
+        texts = texts_of_lost(self._tokenizer, compared)
+        return {token: (text, USER_DEFINED if text in SHOWN else kind) for token, text in texts.items()}
 
     def _vocabulary_steps(self, encoding: Encoding, differing: Sequence[TextWithIds]) -> Iterator[SearchStep]:
         """Ids that are shifted, and tokens that have each other's ids."""
@@ -255,20 +261,32 @@ class Steps:
             yield SearchStep("vocabulary", with_exchanged(encoding.vocabulary, sure))
 
 
+def _lost_of(own: Vocabulary, other: Vocabulary) -> dict[int, tuple[str, int]]:
+    """The texts and attributes of tokens of another vocabulary for which there are fillers or none."""
+    more = range(len(own.tokens), len(other.tokens))
+    filled = [token for token, (a, b) in enumerate(zip(own.tokens, other.tokens)) if a != b and is_filler(a)]
+    filled = [token for token in filled if other.tokens[token] not in own.token_to_id]
+    return {token: (other.tokens[token], other.attributes[token]) for token in (*filled, *more)}
+
+
 def _with_tokens(found: Mapping[int, tuple[str, int]]) -> EncodingChange:
-    """The change that puts tokens behind the others, each with its text and attribute; gaps get names."""
+    """The change that gives tokens texts and attributes, behind the others as well; gaps get names."""
 
     def change(encoding: Encoding) -> Encoding:
         own = encoding.vocabulary
         more = range(len(own.tokens), max(found) + 1)
-        texts = [found[token][0] if token in found else f"[LOST_{token}]" for token in more]
-        kinds = [found[token][1] if token in found else UNUSED for token in more]
-        special = (token for token, kind in zip(more, kinds) if kind & SPECIAL_TYPES)
+        tokens = [*own.tokens, *(f"[LOST_{token}]" for token in more)]
+        kinds = [*own.attributes, *[UNUSED] * len(more)]
+        ids = as_dict(own.token_to_id) | {tokens[token]: token for token in more}
+        for token, (text, kind) in found.items():
+            del ids[tokens[token]]
+            tokens[token], kinds[token], ids[text] = text, kind, token
+        special = {*own.special_token_ids, *found}
         vocabulary = own._replace(
-            tokens=[*own.tokens, *texts],
-            token_to_id={**as_dict(own.token_to_id), **dict(zip(texts, more))},
-            attributes=[*own.attributes, *kinds],
-            special_token_ids=(*own.special_token_ids, *special),
+            tokens=tokens,
+            token_to_id=ids,
+            attributes=kinds,
+            special_token_ids=tuple(sorted(token for token in special if kinds[token] & SPECIAL_TYPES)),
             scores=[*own.scores, *[0.0] * len(more)] if own.scores else (),
         )
         if own.first_attributes:

@@ -12,12 +12,13 @@ explain only shows beside it.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from operator import ge
 from typing import NamedTuple
 
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
+from ...models.vocabulary import Vocabulary
 from ...tokenizer import Tokenizer
 from ..doctor.texts_with_ids import Encode, TextWithIds, parts_of
 from . import causes
@@ -54,7 +55,7 @@ class Several(Steps):
     def found(self) -> FoundCauses:
         """Return the changes after which most ids agree."""
         tried: Sequence[TextWithIds] = self._telling(self._base)
-        steps = evident = [*self._doubted(tried), *self._swapped(tried)]
+        steps = evident = [*self._doubted(tried), *self._swapped(tried), *self._filled_steps(tried)]
         self._end = time.thread_time() + SECONDS
         for _ in range(_MOST_STEPS):
             encoding = self._after(steps)
@@ -226,10 +227,18 @@ class Several(Steps):
         if step.names:
             return [self._pre_cause(step, encoding)]
         if step.kind == "lost":
-            size, tokens = len(self._vocabulary.tokens), vocabulary.tokens
-            seen = {token for each in self._compared for token in each.ids if size <= token < len(tokens)}
-            return [causes.lost_tokens({token: tokens[token] for token in seen}, size)]
+            return list(self._lost_causes(vocabulary))
         return list(step.apply(self._base).causes)
+
+    def _lost_causes(self, vocabulary: Vocabulary) -> Iterator[Cause]:
+        """The causes that the file lacks tokens that `vocabulary` has."""
+        own, tokens = self._vocabulary.tokens, vocabulary.tokens
+        size = len(own)
+        if seen := {token for each in self._compared for token in each.ids if size <= token < len(tokens)}:
+            yield causes.lost_tokens({token: tokens[token] for token in seen}, size)
+        if filled := [token for token in range(size) if own[token] != tokens[token]]:
+            found = {token: (tokens[token], vocabulary.attributes[token]) for token in filled}
+            yield causes.replaced_by_fillers(self._vocabulary, found)
 
     def _pre_cause(self, step: SearchStep, encoding: Encoding) -> Cause:
         """The cause that the pre-tokenizer is another one: the likeliest of those that give these ids."""

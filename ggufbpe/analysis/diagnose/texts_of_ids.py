@@ -13,6 +13,7 @@ from itertools import takewhile
 
 from ...tokenizer import Tokenizer
 from ..doctor.texts_with_ids import TextWithIds, end_of_token
+from ..doctor.token_checks import FILLER
 
 _SURE = 3  # tokens behind an id by which the end of its text is found
 _LONGEST = 80  # bytes of a text that an id may stand for
@@ -22,14 +23,20 @@ _MOST_SWAPPED = 8  # pairs; ids that differ more are those of another vocabulary
 
 
 def texts_of_lost(tokenizer: Tokenizer, compared: Iterable[TextWithIds]) -> dict[int, str]:
-    """Return the texts of ids that the vocabulary lacks, as far as the texts tell them."""
-    size = len(tokenizer.vocabulary.tokens)
+    """Return the texts of ids that the vocabulary lacks, or has fillers for, as far as the texts tell them."""
+    tokens = tokenizer.vocabulary.tokens
+    size = len(tokens)
     found = {
         token: text.decode("utf-8", "replace")
         for token, text in _read(tokenizer, compared).items()
-        if size <= token < size + _MOST_LOST
+        if size <= token < size + _MOST_LOST or (0 <= token < size and is_filler(tokens[token]))
     }
     return {token: text for token, text in found.items() if text not in tokenizer.vocabulary.token_to_id}
+
+
+def is_filler(text: str) -> bool:
+    """Check that a token only fills up the vocabulary, as [PAD151646] does."""
+    return FILLER.fullmatch(text) is not None
 
 
 def swapped(tokenizer: Tokenizer, compared: Iterable[TextWithIds]) -> tuple[tuple[int, int], ...]:
@@ -83,15 +90,19 @@ def _read_in(tokenizer: Tokenizer, compared: TextWithIds) -> Iterator[tuple[int,
     """Yield each id of a text that has a text of its own there, with that; None where it is the token's."""
     size, (text, ids, *_) = len(tokenizer.vocabulary.tokens), compared
     pieces = [tokenizer.token_to_piece(token) if 0 <= token < size else None for token in ids]
+    tokens = tokenizer.vocabulary.tokens
     special = set(tokenizer.vocabulary.special_token_ids)
     at = 0
     for index, (token, piece) in enumerate(zip(ids, pieces)):
+        is_filled = piece is not None and is_filler(tokens[token])
+        if is_filled:
+            piece = tokens[token].encode()  # no text is shown for one of type UNUSED
         end = -1 if piece is None else end_of_token(piece, text, at)
         if end >= 0:
             yield token, None
             at = max(end, at)
             continue
-        if token in special:  # then it was added, such as BOS
+        if token in special and not is_filled:  # then it was added, such as BOS
             continue
         end = _end_before(pieces[index + 1 : index + 1 + _SURE], text, at + 1)
         end = len(text) if index + 1 == len(ids) else end

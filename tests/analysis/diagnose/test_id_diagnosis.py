@@ -18,7 +18,8 @@ import pytest
 from conftest import GPT2, PLAMO, ROOT, UNIGRAM, UNSPLIT, missing
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import NotPreparedError, vocabulary
+from reference import NotPreparedError, vocabulary, write_metadata
+from small_models import small_keys
 from synthetic import bounded, broken_bytes, byte_tokens, gpt2_vocabulary, make_vocabulary, texts
 
 from ggufbpe import GGUFError, Tokenizer, cli, fix
@@ -30,6 +31,7 @@ from ggufbpe.analysis.diagnose.encoding_changes import Encoding
 from ggufbpe.analysis.diagnose.id_diagnosis import Answer, diagnose, search
 from ggufbpe.analysis.diagnose.model_changes import model_changes
 from ggufbpe.analysis.doctor.proposal import Proposal
+from ggufbpe.gguf.constants import TokenizerKey, TokenType
 from ggufbpe.models.loading import load_vocabulary
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.models.special_ids import MADE_CONTROL
@@ -664,6 +666,28 @@ def test_the_eos_that_llama_tokenize_leaves_out_is_not_switched_off(
     assert found.added_as == ("" if add_special else "llama-tokenize")
     assert f"{MODEL}=t5" in found.fix
     assert ADD_EOS not in found.fix
+
+
+@pytest.mark.parametrize("text", ["<|b|>", "<|b|><|a|>", "hello <|b|> world<|b|>\n"])
+def test_a_marker_that_became_a_filler_is_not_taken_for_bos_and_a_limit(text: str, tmp_path: Path) -> None:
+    """By a conversion that lacked the list of added tokens; the last one is BOS. The fix is done by mending.py."""
+    whole = small_keys("<|a|>", "<|b|>", add_bos_token=True)
+    bos = len(whole[TokenizerKey.LIST]) - 1
+    whole |= {TokenizerKey.BOS_ID: bos}
+    filled = whole | {
+        TokenizerKey.LIST: [*whole[TokenizerKey.LIST][:-1], f"[PAD{bos}]"],
+        TokenizerKey.TOKEN_TYPE: [*whole[TokenizerKey.TOKEN_TYPE][:-1], int(TokenType.UNUSED)],
+    }
+    theirs, ours = (
+        Tokenizer(load_vocabulary(write_metadata(tmp_path / f"{name}.gguf", keys)))
+        for name, keys in (("whole", whole), ("filled", filled))
+    )
+    best = diagnose(ours, text, theirs.encode(text)).explanations[0]
+    assert [(cause.id, cause.detail["tokens"]) for cause in best.causes] == [
+        ("vocabulary", {str(bos): "<|b|>"})
+    ]
+    assert best.explains == 1.0
+    assert "--rename-token" in best.fix
 
 
 def without_fallback(tokenizer: Tokenizer, text: bytes, each: bool = False) -> Ids:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from real_vocabularies import cached
-from small_models import small_tokenizer
+from small_models import SPECIAL, small_tokenizer
 
 from ggufbpe import Tokenizer
 from ggufbpe.analysis.diagnose import several
@@ -14,9 +14,10 @@ from ggufbpe.analysis.diagnose.encoding_changes import Encoding
 from ggufbpe.analysis.diagnose.search_steps import Steps
 from ggufbpe.analysis.diagnose.several import Several, shortest
 from ggufbpe.analysis.doctor.texts_with_ids import TextWithIds
+from ggufbpe.gguf.change import Change
 from ggufbpe.models.loading import load_vocabulary
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
-from ggufbpe.models.vocabulary import CONTROL, RSTRIP
+from ggufbpe.models.vocabulary import CONTROL, NORMAL, RSTRIP, UNUSED, USER_DEFINED
 
 MERGES = (
     "h e",
@@ -153,6 +154,26 @@ def test_tokens_that_the_file_has_lost() -> None:
     found = Several(TOKENIZER, compared).found()
     [cause] = found.causes
     assert (cause.detail["problem"], cause.detail["tokens"]) == ("lost", {str(C): "<|c|>"})
+    assert found.explains == 1.0
+
+
+@pytest.mark.parametrize("kind", [UNUSED, USER_DEFINED, NORMAL])
+@pytest.mark.parametrize("is_known", [False, True])
+def test_markers_in_whose_places_the_file_has_fillers(kind: int, is_known: bool) -> None:
+    """As of a conversion that lacked the list of added tokens; one of them was BOS."""
+    whole = small_tokenizer("<|a|>", "<|b|>", merges=MERGES, special_ids={"bos": C - 1}, named_add_bos=True)
+    filler = f"[PAD{C - 1}]"
+    file = small_tokenizer(
+        *("<|a|>", filler), merges=MERGES, special_ids={"bos": C - 1}, named_add_bos=True,
+        attributes={**dict.fromkeys((*SPECIAL, "<|a|>"), CONTROL), filler: kind},
+    )  # fmt: skip
+    compared = [TextWithIds(text, whole.encode(text)) for text in (*TEXTS, b"<|b|>", b"<|b|><|a|>Hi")]
+    found = Several(file, compared, like=whole.vocabulary if is_known else None).found()
+    [cause] = found.causes
+    assert cause.detail["what"] == (
+        f"the file lacks '<|b|>' (id {C - 1}), which the given ids have, and has the filler '{filler}' in its place"
+    )
+    assert cause.change == Change(types={C - 1: "CONTROL"}, texts={filler: "<|b|>"})
     assert found.explains == 1.0
 
 
