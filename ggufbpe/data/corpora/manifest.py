@@ -27,6 +27,7 @@ from .storage import Folder, Input
 VERSION = 1
 # What shards cannot be read without, and the totals of a finished run.
 _HEADER = {"format": str, "dtype": str, "tokenizer": dict, "settings": dict}
+_END = b"\n}\n"  # of a manifest; nothing else in it begins a line with a brace
 _TOTALS = ("documents", "rows", "tokens", "bad_records")
 
 
@@ -80,26 +81,41 @@ class RunState(NamedTuple):
     place: CorpusPlace = FIRST
     carry: Sequence[int] = ()  # ids that do not fill a window yet
 
-    def write(self, folder: Folder) -> None:
-        """Write it to `unfinished.json`."""
-        content = {
-            **self.header,
-            "shards": [_plain(shard) for shard in self.shards],
-            "next": {"place": self.place._asdict(), "carry": list(self.carry)},
-        }
-        folder.write(UNFINISHED, to_json(content))
+    @property
+    def _next(self) -> dict[str, Any]:
+        return {"place": self.place._asdict(), "carry": list(self.carry)}
+
+    def write(self, folder: Folder) -> int:
+        """Write it to `unfinished.json`, and return the bytes of that."""
+        shards = [_plain(shard) for shard in self.shards]
+        data = to_json({**self.header, "shards": shards, "next": self._next})
+        folder.write(UNFINISHED, data)
+        return len(data)
+
+    def last_shard(self) -> bytes:
+        """The line that adds the last shard to `unfinished.json`."""
+        return json.dumps({"shard": _plain(self.shards[-1]), "next": self._next}).encode() + b"\n"
 
 
 def unfinished(folder: Folder) -> RunState | None:
     """The state of an unfinished run; None if there is none."""
     try:
-        content = _read(folder, UNFINISHED)
+        content, added = _read(folder, UNFINISHED)
     except FileNotFoundError:
         return None
     try:
         shards, following = [_shard(shard) for shard in content.pop("shards")], content.pop("next")
+        for number, line in enumerate(added, 1):
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                if number < len(added):
+                    raise
+                break  # a kill cut the last one off
+            shards.append(_shard(entry["shard"]))
+            following = entry["next"]
         return RunState(content, shards, CorpusPlace(**following["place"]), following["carry"])
-    except (KeyError, TypeError):
+    except (KeyError, TypeError, ValueError):
         raise damaged(folder, UNFINISHED) from None
 
 
@@ -133,7 +149,7 @@ def totals(shards: Iterable[Shard]) -> dict[str, int]:
 def read_manifest(folder: Folder) -> tuple[dict[str, Any], list[Shard]]:
     """The manifest, and its shards. `CorpusError` if there is none."""
     try:
-        content = _read(folder, MANIFEST)
+        content, _ = _read(folder, MANIFEST)
     except NotADirectoryError:
         raise CorpusError(f"{folder.name} is a file; give the folder that ggufbpe encode wrote") from None
     except FileNotFoundError:
@@ -291,9 +307,11 @@ def _flat(name: str, value: Any) -> dict[str, Any]:
     return {part if name == "settings" else f"{name} {part}": one for part, one in value.items()}
 
 
-def _read(folder: Folder, name: str) -> dict[str, Any]:
+def _read(folder: Folder, name: str) -> tuple[dict[str, Any], list[bytes]]:
+    """A manifest, and the lines behind it."""
+    data, end, added = folder.read(name).partition(_END)
     try:
-        content = json.loads(folder.read(name))
+        content = json.loads(data + end)
     except RecursionError:
         raise damaged(folder, name) from None
     except ValueError as error:
@@ -304,7 +322,7 @@ def _read(folder: Folder, name: str) -> dict[str, Any]:
         raise CorpusError(f"{folder.name}/{name}: not of version {VERSION}, which this ggufbpe writes")
     if not all(isinstance(content.get(part), kind) for part, kind in _HEADER.items()):
         raise damaged(folder, name)
-    return content
+    return content, added.splitlines()
 
 
 def damaged(folder: Folder, name: str) -> CorpusError:

@@ -17,10 +17,10 @@ from .byte_formats import Ids, Layout
 from .chunk_encoder import Encoded, place_after
 from .chunks import Chunk, CorpusPlace
 from .document_notes import DocumentFacts, Tally
-from .manifest import RunState, Shard, Tail
+from .manifest import UNFINISHED, RunState, Shard, Tail
 from .marked_ids import ENDS, IS_WRITTEN
 from .shard_formats import FORMS, ShardWriter
-from .storage import Folder
+from .storage import Folder, LocalFolder
 from .whole_rows import padding_ids, with_padding
 
 MOST_ROWS = 1 << 24  # of a shard; their lengths are kept in memory
@@ -47,7 +47,8 @@ class ShardsWriter:
         """
         self._form = FORMS[state.header["format"]]
         self._folder, self._layout = folder, layout
-        self.state = state
+        self.state = state._replace(shards=[*state.shards])
+        self._room = 0  # bytes that may be added to what was written down of the state
         self._dtype = np.dtype(layout.held)
         self._window = layout.window or 1
         self._wanted, self._most = limits(shard_size, layout)
@@ -200,9 +201,22 @@ class ShardsWriter:
         except BaseException:
             writer.discard()
             raise
-        self.state = self.state._replace(shards=[*self.state.shards, shard], place=place, carry=carry)
+        self.state.shards.append(shard)
+        self.state = self.state._replace(place=place, carry=carry)
         if not self._is_part:
-            self.state.write(self._folder)
+            self._write_down()
+
+    def _write_down(self) -> None:
+        """Add the last shard to the state in the folder; all of it is written again when it has doubled.
+
+        What is behind URLs cannot be added to.
+        """
+        line = self.state.last_shard()
+        if isinstance(self._folder, LocalFolder) and len(line) <= self._room:
+            self._folder.append(UNFINISHED, line)
+            self._room -= len(line)
+        else:
+            self._room = self.state.write(self._folder)
 
     def _wait(self) -> None:
         if self._finishing is not None:

@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from typing import IO, NamedTuple
 
 from ..._util import files
+from ..._util.errors import naming
 from .corpus_files import file_version, files_of, find_storage, is_url, open_file
 from .records import CorpusError, raised
 
@@ -128,6 +129,14 @@ class LocalFolder:
         """Write a file, completely or not at all."""
         files.write_files({self.path(name): data}, follow=False)
 
+    def append(self, name: str, data: bytes) -> None:
+        """Add to a file of this run, and sync it. A kill may leave only the beginning of `data`."""
+        path = self.path(name)
+        with naming(path), open(path, "r+b", opener=_without_links) as file:
+            file.seek(0, os.SEEK_END)
+            file.write(data)
+            files.sync(file)
+
     def create(self, name: str) -> LocalOutput:
         """A file to be written in parts."""
         return LocalOutput(self, name, self._attempt)
@@ -192,6 +201,10 @@ class LocalFolder:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+
+def _without_links(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
 
 
 def _nothing() -> None:

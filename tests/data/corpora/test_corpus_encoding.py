@@ -40,7 +40,7 @@ from ggufbpe import ChatError, Tokenizer, check_corpus, decode_corpus, encode_co
 from ggufbpe._util.extras import NotInstalledError
 from ggufbpe._util.progress import Progress
 from ggufbpe.cli.encode import FORMATS
-from ggufbpe.data.corpora import chunk_encoder, chunks, corpus_files, shard_writer, storage
+from ggufbpe.data.corpora import chunk_encoder, chunks, corpus_files, manifest, shard_writer, storage
 from ggufbpe.data.corpora.byte_formats import metric
 from ggufbpe.data.corpora.chunks import Chunk, ChunkReader
 from ggufbpe.data.corpora.documents import Options
@@ -626,6 +626,17 @@ def test_a_run_that_was_stopped_goes_on_with_the_same_bytes(
     assert files_in(tmp_path / "out") == files_in(tmp_path / "whole")
 
 
+def test_shards_are_written_down_once_or_twice_however_many_there_are(
+    tmp_path: Path, tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.jsonl").write_bytes(json_lines(["Hello"] * 100))
+    plain = Mock(wraps=manifest._plain)
+    monkeypatch.setattr(manifest, "_plain", plain)
+    found = encode_corpus(tmp_path / "a.jsonl", tok, tmp_path / "out", shard_size=1)
+    assert len(found.shards) == 100
+    assert plain.call_count < 500
+
+
 def test_a_bad_record_behind_the_last_document_is_counted_after_a_stop(
     tmp_path: Path, tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -636,7 +647,7 @@ def test_a_bad_record_behind_the_last_document_is_counted_after_a_stop(
         raise StopError
 
     with monkeypatch.context() as patch:
-        patch.setattr(ggufbpe.data.corpora.manifest, "finish", stop)
+        patch.setattr(manifest, "finish", stop)
         with pytest.raises(StopError):
             encode_corpus(tmp_path / "a.jsonl", tok, tmp_path / "out", **options)
     found = encode_corpus(tmp_path / "a.jsonl", tok, tmp_path / "out", resume=True, **options)

@@ -54,6 +54,26 @@ def test_an_unfinished_run_is_read_back(tmp_path: Path) -> None:
         read_manifest(folder)
 
 
+def test_a_finished_shard_is_added_to_an_unfinished_run(tmp_path: Path) -> None:
+    """A kill while it is added leaves the run as it was before."""
+    folder = folder_at(str(tmp_path))
+    before = STATE._replace(shards=[FIRST], place=CorpusPlace(1), carry=[5])
+    before.write(folder)
+    begun = (tmp_path / "unfinished.json").read_bytes()
+    folder.append("unfinished.json", STATE.last_shard())  # type: ignore[union-attr]
+    assert unfinished(folder) == STATE
+    data = (tmp_path / "unfinished.json").read_bytes()
+    third = STATE._replace(shards=[*STATE.shards, FIRST])
+    for cut in range(len(begun), len(data) - 1):
+        (tmp_path / "unfinished.json").write_bytes(data[:cut])
+        assert unfinished(folder) == before
+        (tmp_path / "unfinished.json").write_bytes(data[:cut] + bytes(len(data) - cut - 1) + b"\n")
+        assert unfinished(folder) == before
+    (tmp_path / "unfinished.json").write_bytes(data[:-9] + b"\n" + third.last_shard())
+    with pytest.raises(CorpusError, match=r"unfinished\.json: not what ggufbpe writes"):
+        unfinished(folder)
+
+
 def test_a_finished_run(tmp_path: Path) -> None:
     folder = folder_at(str(tmp_path))
     with pytest.raises(CorpusError, match=r"there is no manifest\.json"):
