@@ -13,11 +13,14 @@ from ...gguf.constants import KEY_ARCHITECTURE, TokenizerKey
 from ...gguf.reader import GGUFFile
 from ...gguf.tensors import check_file_type, check_parts, check_tensors, tensor_infos
 from ...gguf.token_edits import TokenChanges, token_edits
+from .chat_markers import markers_of
 from .facts import Facts
 from .finding import Finding, Where
 
 _EMBEDDING = b"token_embd.weight"
-_MOST_TOKENS = 64  # that a command adds or removes
+_SURELY_FILLED = 64  # rows without a token: so few are seldom tokens that were lost
+_MOST_ADDED = 1000  # tokens that a command adds: Windows takes 32,767 characters
+_MOST_REMOVED = 64  # tokens
 _REMOTE_FIX = "the file is like this where it is stored: choose another one, or tell its owner"
 
 
@@ -61,12 +64,13 @@ def rows_of_tokens(model: Facts) -> Iterator[Finding]:
     rows, size = (*shapes.get(_EMBEDDING, ()), 0, 0)[1], len(model.tokens)
     if not rows or not size or rows == size:
         return
-    add = [f"[PAD{at}]" for at in range(size, min(rows, size + _MOST_TOKENS + 1))]
-    remove = range(rows, min(size, rows + _MOST_TOKENS + 1))
+    add = [f"[PAD{at}]" for at in range(size, min(rows, size + _MOST_ADDED + 1))]
+    remove = range(rows, min(size, rows + _MOST_REMOVED + 1))
     try:
         token_edits(model.source, TokenChanges(add=[(text, "UNUSED") for text in add], remove=remove))
         is_used = any(model.tokens[at] in model.template for at in remove)
-        is_possible = len(add) + len(remove) <= _MOST_TOKENS and not is_used
+        is_lost = bool(add) and not all(marker in model.ids for marker in markers_of(model.template))
+        is_possible = len(add) <= _MOST_ADDED and len(remove) <= _MOST_REMOVED and not (is_used or is_lost)
     except (GGUFError, ValueError):  # such as a special id among the tokens that would be removed
         is_possible = False
     words = [word for text in add for word in ("--add-token", f"{text}=UNUSED")]
@@ -74,6 +78,8 @@ def rows_of_tokens(model: Facts) -> Iterator[Finding]:
     how = (
         "fill up the vocabulary, as llama.cpp's converter does" if add else "remove the tokens without a row"
     )
+    if len(add) > _SURELY_FILLED:
+        how = f"if the original tokenizer has no more tokens, {how}"
     yield Finding(
         "error",
         "vocabulary_size",

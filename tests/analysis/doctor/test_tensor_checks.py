@@ -65,7 +65,8 @@ def test_broken_tensors(
         ("gpt2", 4, None, None),
         ("gpt2", 6, ["--add-token", "[PAD4]=UNUSED", "--add-token", "[PAD5]=UNUSED"], 6),
         ("gpt2", 3, ["--remove-token", "3"], 3),
-        ("gpt2", 200, [], None),  # too many for a command
+        ("gpt2", 275, [word for at in range(4, 275) for word in ("--add-token", f"[PAD{at}]=UNUSED")], 275),
+        ("gpt2", 2000, [], None),  # too many for a command
         ("gpt2", 2, [], None),  # a token that merges make has no row, and one is that of EOS
         ("eagle3", 6, None, None),  # llama.cpp takes as many as there are
     ],
@@ -96,6 +97,29 @@ def test_rows_of_an_embedding_that_are_not_as_many_as_the_tokens(
             fixed = done(command, tmp_path)
             assert fixed is not None
             assert "vocabulary_size" not in [each.id for each in doctor(fixed).findings]
+
+
+@pytest.mark.parametrize(
+    ("more", "template", "begins"),
+    [
+        (64, CHATML, "fill up the vocabulary, as llama.cpp's converter does: ggufbpe fix"),
+        (
+            271,
+            CHATML,
+            "if the original tokenizer has no more tokens, fill up the vocabulary, as llama.cpp's conv",
+        ),
+        (64, CHATML + "<|eot|>", "convert the model again"),  # which may be the text of one of these rows
+    ],
+)
+def test_rows_without_a_token_are_filled_up_unless_markers_are_lost(
+    more: int, template: str, begins: str, facts_of: FactsOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Qwen 2.5 has 151,936 rows and 151,665 tokens."""
+    model = facts_of(with_template(template))
+    embedding = SimpleNamespace(name=b"token_embd.weight", shape=(8, len(model.tokens) + more))
+    monkeypatch.setattr(tensor_checks, "tensor_infos", lambda _: [embedding])
+    [finding] = tensor_checks.rows_of_tokens(model)
+    assert finding.fix.startswith(begins)
 
 
 def test_tokens_that_the_chat_template_writes_are_not_removed(
