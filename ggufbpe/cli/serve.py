@@ -6,13 +6,14 @@ import argparse
 import errno
 import os
 import re
+import threading
 
 from .._util.errors import printable
 from .._util.extras import imported
 from .._util.processors import processors
 from ..gguf.reader import GGUFFile
 from ..hub.model_location import ModelName, locate
-from . import _output
+from . import EXIT_INTERRUPTED, _output
 from ._arguments import Parser, UsageError, add_models, overrides_of
 from ._chat import check_media, warn_of_mismatch
 from ._given_models import located, model_paths, models_of
@@ -41,6 +42,7 @@ examples:
   curl http://localhost:8080/v1/messages/count_tokens -d '{"messages": [{"role": "user", "content": "Hi"}]}'"""
 
 _MEGABYTE = 1 << 20
+_MOMENT = 0.1  # seconds
 
 
 def add_arguments(parser: Parser) -> None:
@@ -183,7 +185,21 @@ def run(arguments: argparse.Namespace) -> int:
                 "choose another with --port, or a free one with --port 0"
             ) from None
         raise
+    except KeyboardInterrupt:
+        _end_if_a_thread_works(EXIT_INTERRUPTED)
+        raise
+    _end_if_a_thread_works(0)
     return 0
+
+
+def _end_if_a_thread_works(code: int) -> None:
+    """End the process if a thread of the server is at work: Python would wait for it, and its client is gone."""
+    for thread in threading.enumerate():
+        if thread.name.startswith("ggufbpe"):
+            thread.join(_MOMENT)  # one that is idle ends at once
+            if thread.is_alive():
+                _output.flush()
+                os._exit(code)
 
 
 def _check_process(arguments: argparse.Namespace) -> None:

@@ -496,6 +496,25 @@ def test_a_second_ctrl_c_ends_what_runs() -> None:
     assert (code, [line for line in log if "Traceback" in line]) == (130, [])
 
 
+@pytest.mark.slow
+def test_work_that_no_template_does_keeps_no_server_from_ending() -> None:
+    """A thread cannot be stopped: the process waited for a diagnosis after its client was told that it ends."""
+    server = Server()
+    ids = list(range(1000, 40_000))  # searching for causes of these takes some ten seconds
+    body = json.dumps({"text": "ab" * 20_000, "ids": ids}).encode()
+    with server.connect() as connection:
+        connection.sendall(post(body, "/v1/diagnose"))
+        while 'ggufbpe_requests_in_threads{work="long"} 1.0' not in server.numbers():
+            time.sleep(0.05)
+        for _ in range(2):
+            server.process.send_signal(signal.SIGINT)
+            time.sleep(0.5)
+        start = time.monotonic()
+        assert everything(connection, 20).startswith(b"HTTP/1.1 503 ")
+    code, _ = server.ended()
+    assert (code, time.monotonic() - start < 3) == (130, True)
+
+
 def length_of(answer: bytes) -> int:
     """What the head says."""
     return int(answer.partition(b"content-length: ")[2].partition(b"\r")[0])
