@@ -44,6 +44,25 @@ def test_tags_of_reasoning_and_tools_stay_in_the_answer(name: str, facts_of: Fac
     assert change.types == {SIZE: "USER_DEFINED", SIZE + 1: "USER_DEFINED", SIZE + 2: "CONTROL"}
 
 
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        ("<|{}|>", "USER_DEFINED"),  # OuteTTS
+        ("<custom_token_{}>", "USER_DEFINED"),  # Orpheus
+        ("<|reserved_special_token_{}|>", "CONTROL"),  # Llama 3
+        ("<SPECIAL_{}>", "CONTROL"),  # Mistral, Nemotron
+        ("[control_{}]", "CONTROL"),  # Mistral 7B v0.3
+    ],
+)
+def test_codes_of_speech_stay_in_the_answer(form: str, expected: str, facts_of: FactsOf) -> None:
+    """Programs read them there, and make sound of them; what is only reserved for markers is never written."""
+    model = facts_of(small_keys("<|x|>", *(form.format(number) for number in range(64))))
+    found = types_of_markers(model, range(SIZE, SIZE + 65))
+    assert found[expected][-64:] == [*range(SIZE + 1, SIZE + 65)]
+    assert SIZE in found["CONTROL"]
+    assert types_of_markers(model, [SIZE + 1])["CONTROL"] == [SIZE + 1]  # one alone is a marker like any
+
+
 def test_the_unknown_token_of_a_model_with_scores_is_unknown() -> None:
     with GGUFFile(ROOT / "fixtures" / "plamo.gguf") as file:
         model = Facts(file, {K.TOKEN_TYPE: None})
