@@ -128,7 +128,7 @@ class _Cuts:
                 place = start
                 break
             place -= 1
-        self._before = place, position
+        self._before = place, max(position, known) if place == start else position
         return place
 
     def _word_end(self, position: int) -> int:
@@ -140,7 +140,7 @@ class _Cuts:
                 place = end
                 break
             place += 1
-        self._behind = position, place
+        self._behind = min(position, known) if place == end else position, place
         return place
 
     def in_bytes(self, ends: tuple[int, int]) -> tuple[int, int]:

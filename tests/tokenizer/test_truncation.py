@@ -9,7 +9,7 @@ import pytest
 from budget_cases import check_truncate
 from budget_texts import KINDS, random_text, tokenizer_of_kind
 
-from ggufbpe.tokenizer.truncation import longest_part
+from ggufbpe.tokenizer.truncation import _Cuts, longest_part
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -114,3 +114,17 @@ def test_the_word_at_the_cut_is_looked_through_once(side: Any) -> None:
     tok = tokenizer_of_kind("gpt-2")
     assert tok.truncate("a" * 60_000, 10, side=side, at="word") == ""
     assert tok.truncate("some words " + "a" * 60_000 + " more", 3, side="right", at="word") == "some words "
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_what_is_known_of_a_word_is_not_looked_through_again(
+    side: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search by halves goes back and forth: of a word of 2 MB, five million characters were looked at."""
+    text = "a" * 10_000
+    cuts, looked = _Cuts(text, text.encode(), side, "word"), []
+    is_in_word = cuts._is_in_word
+    monkeypatch.setattr(cuts, "_is_in_word", lambda place: looked.append(place) or is_in_word(place))
+    for size in (9000, 1000, 9000, 500, 9500, 20, 9990):
+        assert cuts.ends(size) == (0, 0)
+    assert len(looked) < 10_100
