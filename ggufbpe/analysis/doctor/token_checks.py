@@ -344,7 +344,10 @@ def made_control(model: Facts) -> Iterator[Finding]:
                 "made_control",
                 f"llama.cpp takes {model.quoted(index)} for a marker, although the file says that it is text.",
                 "Other programs may encode its text as several tokens, or continue after it.",
-                f"nothing to do for llama.cpp; for other programs, set its type: {model.set_types(CONTROL=[index])}",
+                "nothing to do"
+                if model.tokens[index] in model.merged
+                else "nothing to do for llama.cpp; for other programs, set its type: "
+                + model.set_types(CONTROL=[index]),
                 model.token(index),
                 None,
                 f"The token with id {index} has the type NORMAL; llama.cpp makes it a control token"

@@ -191,6 +191,9 @@ def test_what_llama_cpp_corrects(facts_of: FactsOf) -> None:
     assert model.set_types(CONTROL=[SIZE]) in finding.fix
     assert not list(corrections(model))  # the same one is not told twice
     assert not list(made_control(facts_of(small_keys("<|eot_id|>"))))
+    text = small_keys(merges=("< /", "</ s", "</s >"))  # as Qwen 2 has it: to other programs it is text, too
+    [finding] = made_control(facts_of(text))
+    assert finding.fix == "nothing to do"
     always = small_keys(pre="granite-embed-multi-311m", add_bos_token=False)
     [corrected] = corrections(facts_of(always))
     assert (corrected.id, corrected.detail) == ("corrected", {"id": "add_bos"})
