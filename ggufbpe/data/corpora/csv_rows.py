@@ -4,7 +4,8 @@ Python's csv holds four bytes for each character of a field, and what it returns
 document of a gigabyte. Here a field takes no more than twice its size.
 
 Source of the rules: Modules/_csv.c of CPython, the dialect "excel", not strict. Only a field that begins with a quote
-is quoted; there two quotes are one, and what follows the closing quote is part of the field up to the next comma.
+is quoted; there two quotes are one, and what follows the closing quote is part of the field up to the next comma. But
+where Python takes a quote that is never closed for one field of all that follows, this is an error.
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from ..._util.errors import printable
+from .records import CorpusError
+
 _BLOCK = 1 << 20
 _END = re.compile(rb"[,\r\n]")  # of a field that is not quoted
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def csv_rows(stream: Any) -> Iterator[list[bytes]]:
-    """The rows of a binary stream, without blank lines.
+    """The rows of a binary stream, without blank lines. `CorpusError` for a quote that is never closed.
 
     >>> list(csv_rows(io.BytesIO(b'id,text\\n1,"a ""b"", c"\\n')))
     [[b'id', b'text'], [b'1', b'a "b", c']]
@@ -109,7 +113,7 @@ class _Fields:
                 return
 
     def _take_quoted(self, text: io.BytesIO) -> None:
-        """What is in quotes, and the closing one, which may be missing."""
+        """What is in quotes, and the closing one."""
         while self.peek():
             data, end = self._data, self._at
             while (end := data.find(b'"', end)) >= 0 and data[end + 1 : end + 2] == b'"':
@@ -123,3 +127,6 @@ class _Fields:
                 if not self._data:
                     return
                 self._data = b'"' + self._data
+        text.seek(0)
+        begin = printable(text.read(40).decode("utf-8", "replace"))
+        raise CorpusError(f"a quote is never closed: it begins before {begin}")

@@ -305,7 +305,9 @@ def fields_of(line: str) -> dict[str, Any]:
         require_no_utf_16(line)
         if isinstance(error, json.JSONDecodeError):
             raise ValueError(f"not JSON: {error.msg.removesuffix(' at')} at column {error.colno}") from None
-        raise ValueError(f"not JSON: {error}") from None
+        raise ValueError(
+            f"not JSON: {str(error).partition(';')[0]}"
+        ) from None  # the rest is for who writes Python
     if isinstance(fields, list):
         from .chat_records import as_record
 

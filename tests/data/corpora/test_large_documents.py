@@ -22,13 +22,13 @@ import pytest
 from commands import Run, posix_only, run
 from conftest import GPT2
 
-from ggufbpe import stats
+from ggufbpe import Tokenizer, count_files, encode_corpus, stats
 from ggufbpe._util.utf8 import original_bytes
 from ggufbpe.data.corpora import byte_formats, long_lines, parquet_writer
 from ggufbpe.data.corpora import csv_rows as module
 from ggufbpe.data.corpora.csv_rows import csv_rows
 from ggufbpe.data.corpora.long_lines import text_of_long_line
-from ggufbpe.data.corpora.records import decoded_line, record_of
+from ggufbpe.data.corpora.records import CorpusError, decoded_line, record_of
 from ggufbpe.data.corpora.shard_formats import FORMS
 from ggufbpe.data.corpora.storage import folder_at
 from ggufbpe.data.statistics import file_counts, text_groups
@@ -37,6 +37,20 @@ from ggufbpe.tokenizer.chunking import chunks_of_stream
 __all__ = ["run"]  # the fixture
 
 # ---- the same as a short one ----------------------------------------------------------------------------
+
+
+def read_or_error(data: bytes) -> list[list[bytes]] | str:
+    try:
+        return list(csv_rows(io.BytesIO(data)))
+    except CorpusError as error:
+        return str(error).partition(":")[0]
+
+
+def rows_or_error(data: bytes) -> list[list[bytes]] | str:
+    """The rows as Python reads them; an error where a row that is added would be taken into a quoted field."""
+    if rows_of_python(data + b"\nZ")[-1] != [b"Z"]:
+        return "a quote is never closed"
+    return rows_of_python(data)
 
 
 def rows_of_python(data: bytes) -> list[list[bytes]]:
@@ -51,7 +65,23 @@ def test_comma_separated_values_are_read_as_python_reads_them(
 ) -> None:
     monkeypatch.setattr(module, "_BLOCK", block)
     every = (bytes(text) for size in range(7) for text in itertools.product(b'a",\r\n', repeat=size))
-    assert [data for data in every if list(csv_rows(io.BytesIO(data))) != rows_of_python(data)] == []
+    assert [data for data in every if read_or_error(data) != rows_or_error(data)] == []
+
+
+@pytest.mark.parametrize("rows", [b'text\na\n"b ""c""\nd\n', b'text\na\n"b ""c""\nd""'])
+def test_what_is_behind_a_quote_that_is_never_closed_is_no_document(rows: bytes, tmp_path: Path) -> None:
+    """Python's csv takes all of the file that follows for one field."""
+    path, tok = tmp_path / "a.csv", Tokenizer.from_gguf(GPT2)
+    path.write_bytes(rows)
+    message = r"a\.csv: a quote is never closed: it begins before 'b "
+    for read in (
+        lambda: encode_corpus(path, tok, tmp_path / "out"),
+        lambda: count_files(tok, path, field="text"),
+    ):
+        with pytest.raises(CorpusError, match=message):
+            read()
+    found = encode_corpus(path, tok, tmp_path / "out", on_error="skip")
+    assert (found.documents, found.bad_records) == (1, 1)
 
 
 def test_a_byte_order_mark_is_not_of_the_first_column() -> None:
