@@ -60,7 +60,8 @@ def table_rows(
 
 def _parquet(stream: Any, found: _Found, start: int) -> Iterator[Any]:
     parquet = imported("pyarrow.parquet", "corpora", "reading parquet")
-    file = parquet.ParquetFile(stream, buffer_size=1 << 20, pre_buffer=False)
+    options = {"buffer_size": 1 << 20, "pre_buffer": False, "page_checksum_verification": True}
+    file = parquet.ParquetFile(stream, **options)
     columns = found(file.schema_arrow.names)
     first = 0
     for group in range(file.num_row_groups):

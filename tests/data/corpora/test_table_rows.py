@@ -105,6 +105,14 @@ def test_a_table_that_is_cut_off(name: str) -> None:
         list(table_rows(io.BytesIO(written(name)[:-200]), name, ["text"]))
 
 
+def test_a_wrong_byte_in_a_page_with_a_checksum() -> None:
+    stream = io.BytesIO()
+    pq.write_table(TABLE, stream, write_page_checksum=True, compression="none", use_dictionary=False)
+    data = stream.getvalue().replace("é250".encode(), "é350".encode(), 1)
+    with pytest.raises(CorpusError, match=r"a\.parquet: the table is broken: .*checksum"):
+        list(table_rows(io.BytesIO(data), "a.parquet", ["text"]))
+
+
 def test_an_error_of_the_disk_is_no_broken_table() -> None:
     class Failing(io.BytesIO):
         def read(self, *_: object) -> bytes:
