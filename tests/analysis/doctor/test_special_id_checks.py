@@ -308,6 +308,13 @@ def test_a_default_that_the_family_does_not_use_is_wrong(facts_of: FactsOf) -> N
     assert (finding.id, finding.fix) == ("special_id_missing", model.set(K.EOS_ID, 2))
 
 
+def test_what_merges_make_is_no_substitute_for_an_eos(facts_of: FactsOf) -> None:
+    """Of a vocabulary of Qwen 2 that was cut down: its "</s>" is text, of which llama.cpp makes a control token."""
+    model = facts_of(small_keys(merges=("< /", "</ s", "</s >"), eos_token_id=151643))
+    [finding] = wrong_special_ids(model)
+    assert finding.fix == model.set(K.EOS_ID, model.ids["<|endoftext|>"])
+
+
 def test_a_lost_token_of_the_family_has_no_substitute(facts_of: FactsOf) -> None:
     """Qwen 2 has "</s>" as well, which is HTML there."""
     keys = family_keys("Qwen 2", eos_token_id=None, bos_token_id=None)
