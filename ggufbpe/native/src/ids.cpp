@@ -12,7 +12,7 @@ void Ids::grow(size_t count) {
     const size_t needed = size_ + count;
     if (!has_room(count)) move_to(std::max(needed, capacity_ + capacity_ / 2));
     if (!pages_.data) return;
-    // Other threads wait meanwhile: too long for small pages.
+    // Other threads wait while pages are handed out; small ones would take too long.
     const bool at_once = !in_parallel_ || HugePages::come_quickly();
     const size_t end = at_once ? HugePages::populate(pages_, capacity_ * sizeof(int32_t), needed * sizeof(int32_t)) : pages_.bytes;
     capacity_ = end / sizeof(int32_t);
@@ -52,11 +52,10 @@ void Ids::move_to(size_t capacity) {
 }
 
 void Ids::shrink() {
-    if (capacity_ - size_ <= capacity_ / 4 + 16) return;
     if (pages_.data && size_ * sizeof(int32_t) >= HugePages::WORTH_IT) {
         capacity_ = size_;
         cut();
-    } else {
+    } else if (pages_.data || capacity_ - size_ > capacity_ / 4 + 16) {
         move_to(size_);
     }
 }

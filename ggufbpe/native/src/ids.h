@@ -12,7 +12,7 @@
 
 namespace ggufbpe {
 
-// Ids that grow at the end; many of them are in huge pages. Unused memory is not touched.
+// Ids that grow at the end; those for which 8 MB are reserved are in huge pages. Unused memory is not touched.
 class Ids {
 public:
     Ids() = default;
@@ -27,8 +27,8 @@ public:
     const int32_t *data() const { return data_; }
     size_t size() const { return size_; }
 
-    // Room for `count` more that do not move. Threads that write side by side, `in_parallel`, have the system hand out the
-    // pages as they touch them; otherwise the ids have it hand out many at once as they grow.
+    // Room for `count` more that do not move. The ids have the system hand out many pages at once as they grow; if threads write
+    // side by side, `in_parallel`, only as long as huge ones come quickly, since the other threads wait meanwhile.
     void reserve(size_t count, bool in_parallel);
 
     // Where the next ids are written, with room for `count`. advance() then says how many there are.

@@ -21,6 +21,7 @@
 
 #if defined(__linux__)
 #include <sys/mman.h>
+#include <time.h>
 #endif
 
 namespace ggufbpe {
@@ -47,20 +48,22 @@ public:
     // At least `bytes`, of unknown content; `is_new` says that they are zeros. Throws std::bad_alloc.
     static Mapping take(size_t bytes, bool &is_new, Use use = Use::looked_up) {
         const size_t pages = whole_pages(bytes);
-        Mapping found = take_kept(pages, use == Use::looked_up ? pages / 2 : pages / 8);
-        is_new = !found.data;
+        const Mapping kept = take_kept(pages, use == Use::looked_up ? pages / 2 : pages / 8);
+        is_new = !kept.data;
 #if defined(__linux__)
-        if (found.data && (found.bytes >= pages || grow(found, bytes))) return found;
-        if (found.data) munmap(found.data, found.bytes);
-        is_new = true;
-        void *data = addresses(pages);
-        if (!data) throw std::bad_alloc();
-        const Mapping mapping{data, pages};
-        if (may_be_huge() && come_quickly() && (use == Use::looked_up || pages >= MANY)) {
-            madvise(data, pages, MADV_HUGEPAGE);  // a request that may be refused
-            if (use == Use::looked_up) hand_out(mapping, [&] { *static_cast<volatile char *>(data) = 0; });
+        const bool is_huge = may_be_huge() && come_quickly() && (use == Use::looked_up || pages >= MANY);
+        Mapping taken = kept;
+        if (taken.data) {
+            ask_for(taken, is_huge);
+            if (taken.bytes >= pages || grow(taken, bytes)) return taken;
+            munmap(taken.data, taken.bytes);
         }
-        return mapping;
+        is_new = true;
+        taken = {addresses(pages), pages};
+        if (!taken.data) throw std::bad_alloc();
+        ask_for(taken, is_huge);
+        if (is_huge && use == Use::looked_up) hand_out(taken, [&] { *static_cast<volatile char *>(taken.data) = 0; });
+        return taken;
 #else
         (void)use;
         throw std::bad_alloc();
@@ -90,7 +93,9 @@ public:
 #endif
         for (size_t at = begun / SMALL_PAGE * SMALL_PAGE; at < end; at += STEP) {
             char *const data = static_cast<char *>(mapping.data) + at;
-            hand_out(mapping, [&] { madvise(data, std::min(STEP, end - at), MADV_POPULATE_WRITE); });
+            bool is_refused = false;
+            hand_out(mapping, [&] { is_refused = madvise(data, std::min(STEP, end - at), MADV_POPULATE_WRITE) != 0; });
+            if (is_refused) ask_for(mapping, false);  // huge ones would be handed out where nobody takes the time
         }
 #else
         (void)begun;
@@ -98,9 +103,9 @@ public:
         return end;
     }
 
-    // Whether the system has huge pages at hand, as far as is known: the last one came quickly, or it was long ago. One that was
-    // in use before takes less time than a few small ones. One that a virtual machine's host has yet to give takes
-    // milliseconds, several times that of as many small ones, and those after it are like it: docs/kernel.md, "Memory".
+    // False for a second after handing out pages took a millisecond. A huge page that was in use before takes less time than a few
+    // small ones; one that a virtual machine's host has yet to give takes milliseconds, several times that of as many small
+    // ones, and those after it are like it: docs/kernel.md, "Memory".
     static bool come_quickly() { return now().count() >= slow_until().load(std::memory_order_relaxed); }
     static void note_time(std::chrono::nanoseconds taken) {
         if (taken >= SLOW) slow_until() = (now() + SLOW_FOR).count();
@@ -204,13 +209,25 @@ private:
     static size_t whole_pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
 
 #if defined(__linux__)
+    // Of what size the pages are to be that the system has yet to hand out: a request that may be refused.
+    static void ask_for(const Mapping &mapping, bool huge_ones) {
+        madvise(mapping.data, mapping.bytes, huge_ones ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+    }
+
     // Runs `touch`, for which the system hands out pages of a mapping. If they come slowly, those still to come are small.
     template <typename Touch>
     static void hand_out(const Mapping &mapping, Touch touch) {
-        const Nanoseconds begun = now();
+        const Nanoseconds begun = thread_time();
         touch();
-        note_time(now() - begun);
-        if (!come_quickly()) madvise(mapping.data, mapping.bytes, MADV_NOHUGEPAGE);
+        note_time(thread_time() - begun);
+        if (!come_quickly()) ask_for(mapping, false);
+    }
+
+    // The host's work for this thread counts, and others that run in the meantime do not.
+    static Nanoseconds thread_time() {
+        timespec time;
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+        return std::chrono::seconds(time.tv_sec) + Nanoseconds(time.tv_nsec);
     }
 
     static bool may_be_huge() {
