@@ -115,7 +115,7 @@ def unfinished(folder: Folder) -> RunState | None:
             shards.append(_shard(entry["shard"]))
             following = entry["next"]
         return RunState(content, shards, CorpusPlace(**following["place"]), following["carry"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, RecursionError):
         raise damaged(folder, UNFINISHED) from None
 
 

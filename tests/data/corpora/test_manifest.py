@@ -69,9 +69,10 @@ def test_a_finished_shard_is_added_to_an_unfinished_run(tmp_path: Path) -> None:
         assert unfinished(folder) == before
         (tmp_path / "unfinished.json").write_bytes(data[:cut] + bytes(len(data) - cut - 1) + b"\n")
         assert unfinished(folder) == before
-    (tmp_path / "unfinished.json").write_bytes(data[:-9] + b"\n" + third.last_shard())
-    with pytest.raises(CorpusError, match=r"unfinished\.json: not what ggufbpe writes"):
-        unfinished(folder)
+    for line in (data[len(begun) : -9], b"[]", b"[" * 100_000):
+        (tmp_path / "unfinished.json").write_bytes(begun + line + b"\n" + third.last_shard())
+        with pytest.raises(CorpusError, match=r"unfinished\.json: not what ggufbpe writes"):
+            unfinished(folder)
 
 
 def test_a_finished_run(tmp_path: Path) -> None:
