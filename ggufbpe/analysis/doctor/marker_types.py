@@ -32,7 +32,7 @@ def types_of_markers(model: Facts, markers: Iterable[int]) -> dict[str, list[int
     """
     found: dict[str, list[int]] = {"CONTROL": [], "USER_DEFINED": [], "UNKNOWN": []}
     markers = sorted(markers)
-    codes = _codes([model.tokens[token] for token in markers])
+    codes = speech_codes([model.tokens[token] for token in markers])
     for token in markers:
         is_unknown = token == model.unknown_token and model.kind.has_scores
         is_shown = model.tokens[token] in SHOWN or model.tokens[token] in codes
@@ -40,7 +40,7 @@ def types_of_markers(model: Facts, markers: Iterable[int]) -> dict[str, list[int
     return found
 
 
-def _codes(texts: Sequence[str]) -> set[str]:
+def speech_codes(texts: Sequence[str]) -> set[str]:
     """Return the texts that are many but for a number, as <|0|> to <|4099|>, unless they are reserved for markers."""
     forms = [_NUMBER.sub("0", text) for text in texts]
     many = {form for form, count in Counter(forms).items() if count >= _FEWEST_CODES}

@@ -12,6 +12,8 @@ from small_models import CONTROL, K, scored_keys
 
 from ggufbpe import Tokenizer, diff, fix
 from ggufbpe.analysis.doctor.marker_tokens import find_marker_tokens
+from ggufbpe.gguf.constants import TokenType
+from ggufbpe.models.vocabulary import USER_DEFINED
 
 pytestmark = pytest.mark.tries_fixes
 
@@ -27,6 +29,15 @@ def test_types_tell_no_words_where_most_words_are_special(
     keys[K.TOKEN_TYPE][259 : 259 + special] = [CONTROL] * special
     model = write_metadata(tmp_path / "model.gguf", keys)
     assert find_marker_tokens(Tokenizer.from_gguf(model)).lacks_words is expected
+
+
+def test_codes_of_speech_that_are_parsed_are_shown_as_well(tmp_path: Path) -> None:
+    """The ids tell neither, and programs read such codes in the answer."""
+    keys = scored_keys(["▁word"], [f"<|semantic_{number}|>" for number in range(100)])
+    first = len(keys[K.LIST]) - 100
+    keys[K.TOKEN_TYPE][first:] = [int(TokenType.NORMAL)] * 100
+    markers = find_marker_tokens(Tokenizer.from_gguf(write_metadata(tmp_path / "model.gguf", keys)))
+    assert markers.types_of([first + 7]) == dict.fromkeys(range(first, first + 100), USER_DEFINED)
 
 
 @pytest.mark.parametrize("name", ["gemma4", "spm", "mmbert"])
