@@ -74,6 +74,7 @@ def test_errors(keys: Keys, severity: str | None, evidence: str, facts_of: Facts
             json.dumps({"chat_template": [{"name": "default", "template": CHATML}]}),
             "take the template out of it: ",
         ),
+        (json.dumps({"chat_template": CHATML + '{{ "x" }}'}), "take the template out of it: "),
         (json.dumps({"chat_template": ["x"]}), "set the right one: "),
         (json.dumps({"chat_template": ""}), "set the right one: "),
     ],
@@ -81,6 +82,8 @@ def test_errors(keys: Keys, severity: str | None, evidence: str, facts_of: Facts
 def test_settings_of_transformers_in_its_place(template: str, fix: str | None, facts_of: FactsOf) -> None:
     findings = list(template_is_settings(facts_of(with_template(template))))
     assert found(findings) == ([("template_is_json", "error")] if fix else [])
+    errors = list(template_errors(facts_of(with_template(template))))
+    assert not (findings and errors)  # whose fix would be another file
     assert all(finding.fix.startswith(fix or "") for finding in findings)
 
 
