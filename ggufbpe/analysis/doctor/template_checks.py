@@ -48,6 +48,7 @@ def template_errors(model: Facts) -> Iterator[Finding]:
         is_broken = False
         for name, source in model.templates.items():
             if transformers_settings(source) is not None:  # which `template_is_settings` reports
+                is_broken |= not name
                 continue
             try:
                 ChatTemplate(source, BosEos())
