@@ -176,11 +176,10 @@ class BytesWriter:
 
     def __init__(self, form: Any, folder: Folder, stem: str, layout: Layout) -> None:
         self._form, self._folder, self._stem, self._layout = form, folder, stem, layout
-        self._data = HashedFile(folder, stem + form.suffix)
+        head = [bytes(NPY_HEADER)] if form.has_header else []
+        self._data = hashed_file(folder, stem + form.suffix, head)
         self._lengths: list[Any] = []
         self._tokens = 0
-        if form.has_header:
-            self._data.write(bytes(NPY_HEADER))
 
     def write(self, ids: list[npt.NDArray[Any]], lengths: npt.NDArray[Any]) -> None:
         while ids:

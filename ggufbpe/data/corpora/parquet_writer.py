@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ..._util.extras import imported
 from .byte_formats import Ids, Layout
-from .hashed_files import FileFacts, HashedFile
+from .hashed_files import FileFacts, hashed_file
 from .row_formats import COLUMN, GROUP_ROWS, GROUP_TOKENS, arrow_schema
 from .storage import Folder
 from .thrift import Value, binary, boolean, i8, i32, i64, list_of, struct, varint
@@ -55,8 +55,7 @@ class ParquetWriter:
     def __init__(self, form: Any, folder: Folder, stem: str, layout: Layout) -> None:
         self._pyarrow = imported("pyarrow", "corpora", "writing parquet")
         self._layout = layout
-        self._data = HashedFile(folder, stem + form.suffix)
-        self._data.write(_MAGIC)
+        self._data = hashed_file(folder, stem + form.suffix, [_MAGIC])
         self._repetitions = np.empty(_PAGE, "u1")  # by entry: 0 begins a row
         self._definitions = np.empty(_PAGE, "u1")
         self._ids = np.empty(_PAGE, "<u4")

@@ -36,13 +36,16 @@ class TableWriter:
         self._schema = arrow_schema(layout)
         self._pyarrow = imported("pyarrow", "corpora", "writing arrow")
         self._data = HashedFile(folder, stem + form.suffix)
-        if form.suffix == ".parquet":
-            parquet = imported("pyarrow.parquet", "corpora", "writing parquet")
-            self._writer = parquet.ParquetWriter(self._data, self._schema, compression="zstd")
-        else:
-            self._writer = imported("pyarrow.ipc", "corpora", "writing arrow").new_file(
-                self._data, self._schema
-            )
+        try:
+            if form.suffix == ".parquet":
+                parquet = imported("pyarrow.parquet", "corpora", "writing parquet")
+                self._writer = parquet.ParquetWriter(self._data, self._schema, compression="zstd")
+            else:
+                ipc = imported("pyarrow.ipc", "corpora", "writing arrow")
+                self._writer = ipc.new_file(self._data, self._schema)
+        except BaseException:  # a full disk: they write at once
+            self._data.discard()
+            raise
         self.layout = layout
         self._dtype = layout.held
         self._ids: Any = None  # of rows not written yet: an array, or several in a row as bytes

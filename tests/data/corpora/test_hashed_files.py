@@ -5,12 +5,16 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
+from ggufbpe.data.corpora.byte_formats import Layout
 from ggufbpe.data.corpora.hashed_files import FileFacts, HashedFile, file_hash, hashed_file
+from ggufbpe.data.corpora.shard_formats import FORMS
 from ggufbpe.data.corpora.storage import folder_at
 
 
@@ -68,6 +72,17 @@ def test_an_error_of_the_disk_names_the_file() -> None:
     file = HashedFile(FullFolder(), "a.bin")  # type: ignore[arg-type]
     with pytest.raises(OSError, match=r"No space left on device: 'a\.bin'"):
         file.write(b"a")
+
+
+@pytest.mark.parametrize("mask", [None, "labels"])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_shard_that_cannot_be_begun_leaves_no_file(
+    form: str, mask: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(HashedFile, "write", Mock(side_effect=OSError(28, "No space left on device")))
+    with suppress(OSError):
+        FORMS[form].open(folder_at(str(tmp_path)), "part-00000", Layout("uint16", "x", None, mask)).discard()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_file_hash() -> None:
