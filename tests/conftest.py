@@ -37,7 +37,7 @@ if _tested != ROOT and (_tested / "tests" / "conftest.py").exists():
     raise RuntimeError(f"these tests are of {ROOT}, but Python finds ggufbpe in another checkout, {_tested}")
 
 from ggufbpe._util.processors import processors  # noqa: E402
-from ggufbpe.analysis.diagnose import several  # noqa: E402 - after what it imports is watched
+from ggufbpe.analysis.diagnose import chat_search, several  # noqa: E402 - after what it imports is watched
 from ggufbpe.analysis.verify import chat_comparison, difference_causes  # noqa: E402
 
 for module, name in (
@@ -47,6 +47,7 @@ for module, name in (
     (chat_comparison, "_SECONDS"),
     (chat_comparison, "SECONDS"),
     (several, "SECONDS"),
+    (chat_search, "SECONDS"),
 ):
     setattr(module, name, 600.0)  # what is found must not depend on how busy a machine is
 

@@ -38,7 +38,8 @@ def prompts(
             input=question.encode(),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            timeout=2 * seconds,
+            timeout=6
+            * seconds,  # the child limits its processor time itself, which takes longer on a busy machine
         )
         found = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.TimeoutExpired):
