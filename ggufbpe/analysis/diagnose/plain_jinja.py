@@ -38,8 +38,8 @@ def prompts(
             input=question.encode(),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            timeout=6
-            * seconds,  # the child limits its processor time itself, which takes longer on a busy machine
+            # the child limits its own processor time, except on Windows; on a busy machine that takes longer
+            timeout=seconds * (2 if os.name == "nt" else 6),
         )
         found = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.TimeoutExpired):

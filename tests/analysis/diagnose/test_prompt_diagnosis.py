@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import mending
@@ -407,6 +409,22 @@ BAD = {  # what a template of a stranger may do to its child
 @pytest.mark.parametrize("name", BAD)
 def test_a_strangers_template_gives_no_prompt(name: str) -> None:
     assert plain_jinja.prompts(BAD[name], [{"messages": []}], seconds=1) == [None]
+
+
+@pytest.mark.parametrize(("system", "expected"), [("posix", 6), ("nt", 2)])
+def test_the_parent_waits_less_where_the_child_has_no_limit_of_its_own(
+    system: str, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[float] = []
+
+    def run(*_: object, timeout: float, **__: object) -> None:
+        waited.append(timeout)
+        raise subprocess.TimeoutExpired("python", timeout)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(plain_jinja, "os", SimpleNamespace(name=system))
+    assert plain_jinja.prompts("{{ 1 }}", [{}], seconds=1) == [None]
+    assert waited == [expected]
 
 
 # ---- the command ----------------------------------------------------------------------------------------
