@@ -13,6 +13,7 @@ _MARKER = re.compile(
     r"<\|[^|<>{}\s'\"]{1,60}\|>|<｜[^｜<>{}\s'\"]{1,60}｜>|\[/?INST\]|<</?SYS>>|"
     r"<(?:start|end)_of_turn>|<\|?turn\|?>|\[/?(?:SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]"
 )
+PLAIN_MARKERS = re.compile(r"\[/?INST\]|<</?SYS>>")  # plain text in Llama 2 and Mistral 7B v0.1
 _ENDS = re.compile(r"</?s>|<(?:bos|eos)>")  # only in prompts: conditions of templates contain them, too
 _JINJA_COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
 

@@ -16,7 +16,7 @@ from ...chat.known_templates import known_template
 from ...gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
 from ...models.vocabulary import SPECIAL_TYPES
 from ..oracles.chat_answers import Refused
-from .chat_markers import markers_of, markers_of_prompt, without_comments
+from .chat_markers import PLAIN_MARKERS, markers_of, markers_of_prompt, without_comments
 from .facts import DRAFTERS, TEXTS_OF_IDS, Facts
 from .finding import Finding
 from .known_template_check import replacement
@@ -34,7 +34,6 @@ _CHATS = re.compile(
     r"(?i)\b(instruct|chat)\b|gemma.*\bit\b"
 )  # in names of models that do; others' "it" is Italian
 _GO = re.compile(r"\{\{-?\s*(?:(?:if|else if|range|with|not|and|or|eq|ne)\s+)*[.$][A-Za-z]")  # a value in Go
-_PLAIN_MARKERS = re.compile(r"\[/?INST\]|<</?SYS>>")  # plain text in Llama 2
 
 
 def template_errors(model: Facts) -> Iterator[Finding]:
@@ -289,7 +288,7 @@ def chat_markers(model: Facts) -> Iterator[Finding]:
             if is_shown
             else "Chats of only a user and the assistant do not have it; in others it is encoded as plain text."
         )
-        if marker not in model.ids and _PLAIN_MARKERS.fullmatch(marker):
+        if marker not in model.ids and PLAIN_MARKERS.fullmatch(marker):
             severity, why = "note", "In some models, such as Llama 2, that is intended."
         groups.setdefault((severity, why), []).append(marker)
     for (severity, why), markers in groups.items():

@@ -13,7 +13,7 @@ from ...gguf.constants import KEY_ARCHITECTURE, TokenizerKey
 from ...gguf.reader import GGUFFile
 from ...gguf.tensors import check_file_type, check_parts, check_tensors, tensor_infos
 from ...gguf.token_edits import TokenChanges, token_edits
-from .chat_markers import markers_of
+from .chat_markers import PLAIN_MARKERS, markers_of
 from .facts import Facts
 from .finding import Finding, Where
 
@@ -69,7 +69,8 @@ def rows_of_tokens(model: Facts) -> Iterator[Finding]:
     try:
         token_edits(model.source, TokenChanges(add=[(text, "UNUSED") for text in add], remove=remove))
         is_used = any(model.tokens[at] in model.template for at in remove)
-        is_lost = bool(add) and not all(marker in model.ids for marker in markers_of(model.template))
+        missing = [marker for marker in markers_of(model.template) if marker not in model.ids]
+        is_lost = bool(add) and not all(map(PLAIN_MARKERS.fullmatch, missing))
         is_possible = len(add) <= _MOST_ADDED and len(remove) <= _MOST_REMOVED and not (is_used or is_lost)
     except (GGUFError, ValueError):  # such as a special id among the tokens that would be removed
         is_possible = False

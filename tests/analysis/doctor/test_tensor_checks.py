@@ -108,6 +108,12 @@ def test_rows_of_an_embedding_that_are_not_as_many_as_the_tokens(
             CHATML,
             "if the original tokenizer has no more tokens, fill up the vocabulary, as llama.cpp's conv",
         ),
+        # these markers are plain text in Llama 2, and no tokens
+        (
+            64,
+            "{% for message in messages %}[INST] {{ message.content }} [/INST]<<SYS>>{% endfor %}",
+            "fill up the vocabulary, as llama.cpp's converter does: ggufbpe fix",
+        ),
         (64, CHATML + "<|eot|>", "convert the model again"),  # which may be the text of one of these rows
     ],
 )
