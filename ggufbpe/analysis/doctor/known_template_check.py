@@ -74,9 +74,13 @@ def template_differs(model: Facts) -> Iterator[Finding]:
 
 
 def _of_publishers(matches: list[_Match]) -> list[_Match]:
-    """Leave out llama.cpp's own variants, which have a longer name: older templates of a publisher may be nearer."""
-    names = tuple(f"{match.known.name}-" for match in matches)
-    return [match for match in matches if not match.known.name.startswith(names)]
+    """Leave out llama.cpp's own variants, to which older templates of a publisher may be nearer."""
+    return [match for match in matches if not any(_is_variant(match.known, other.known) for other in matches)]
+
+
+def _is_variant(known: KnownTemplate, other: KnownTemplate) -> bool:
+    """Check that a template is a variant of another one: for the same models, and with a longer name."""
+    return known.models == other.models and known.name.startswith(f"{other.name}-")
 
 
 def _difference(model: Facts, match: _Match, own: str) -> Finding:

@@ -7,10 +7,11 @@ import re
 import pytest
 from small_models import CHATML, FactsOf, Keys, facts_of, with_template
 
+from ggufbpe.analysis.doctor import known_template_check
 from ggufbpe.analysis.doctor.chat_markers import markers_of
 from ggufbpe.analysis.doctor.known_template_check import replacement, template_differs
 from ggufbpe.analysis.doctor.template_checks import chat_markers, template_errors
-from ggufbpe.chat.known_templates import known_template
+from ggufbpe.chat.known_templates import KnownTemplate, known_template
 
 __all__ = ["facts_of"]  # the fixture
 
@@ -96,6 +97,18 @@ def test_an_older_template_is_not_exchanged_for_a_variant_that_was_made_of_it(fa
     [finding] = template_differs(model := facts_of(gemma_4("Gemma 4 31B It", older)))
     assert finding.fix == f"to use llama.cpp's: {model.set_template(known_template('google-gemma-4-31B-it'))}"
     assert finding.severity == "note"
+
+
+def test_a_template_of_a_longer_name_may_be_that_of_another_model(
+    facts_of: FactsOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As DeepSeek V4 and DeepSeek V4 Flash."""
+    templates = [KnownTemplate("x", ("X-1B",), QWEN), KnownTemplate("x-flash", ("X-2B",), CHATML)]
+    by_name = {known.name: known for known in templates}
+    monkeypatch.setattr(known_template_check, "known_templates", lambda: by_name)
+    [finding] = template_differs(facts_of(named("X 3B", CHATML + "\n{#- ours #}")))
+    assert finding.detail is not None
+    assert finding.detail["known"] == "x-flash"
 
 
 def test_the_template_of_another_size_is_proposed_only_if_all_prompts_stay_the_same(
