@@ -41,7 +41,7 @@ from .sample_prompts import SamplePrompts
 _K = TokenizerKey
 
 # Texts that models commonly have for these tokens, the most distinctive first. Of two files, verify/weighing.py
-# suspects the one in which a token of this table has another text. PAD is in no text, and many models have none.
+# suspects the one in which a token of this table has another text. PAD is left out: no text contains it.
 TEXTS_OF_IDS: dict[str, tuple[str, ...]] = {
     _K.BOS_ID: (
         *("<|begin_of_text|>", "<bos>", "<s>", "<|startoftext|>", "<｜begin▁of▁sentence｜>", "<BOS_TOKEN>"),

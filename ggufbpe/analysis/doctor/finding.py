@@ -1,7 +1,8 @@
 """What doctor reports: one finding per defect, with its place and what to do about it.
 
 An *error* makes llama.cpp refuse the file or abort, or is a value that cannot be intended; a *warning* most likely
-makes ids other than in training, or answers or a training worse; a *note* is good to know. Sound models have no errors.
+changes ids from those in training, or makes answers or training worse; a *note* is good to know. Sound models have no
+errors.
 """
 
 from __future__ import annotations

@@ -19,12 +19,8 @@ from .token_checks import BRACKETED, CONTROL_LIKE, FILLER
 
 _K = TokenizerKey
 
-_TELLING = (
-    "bos",
-    "eos",
-    "eot",
-    "eom",
-)  # they begin or end texts; a wrong PAD or MASK changes no ids of a text
+# They begin or end texts; a wrong PAD or MASK changes no ids of a text.
+_TELLING = ("bos", "eos", "eot", "eom")
 _NAMED_END = re.compile(r"(?i)end|stop|\beo[a-z]\b|</")
 _NO_SEPARATORS = ("[UNK]", "[MASK]", "[PAD]", "<unk>", "<mask>", "<pad>")
 _BEGINNINGS = (("end", "start"), ("end", "begin"), ("END", "START"), ("</", "<"))  # of what has an end

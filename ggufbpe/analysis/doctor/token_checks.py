@@ -128,7 +128,7 @@ def empty_tokens(model: Facts) -> Iterator[Finding]:
 
 
 def padding_tokens(model: Facts) -> Iterator[Finding]:
-    """Tokens that only fill up the vocabulary; PAD is none of them: special_id_checks.py looks at it."""
+    """Tokens that only fill up the vocabulary. The PAD token is not one of them; special_id_checks.py checks it."""
     found = [index for index in bracketed(model) if FILLER.fullmatch(model.tokens[index])]
     if found:
         types = {int(kind): kind.name for kind in TokenType}

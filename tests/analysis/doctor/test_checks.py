@@ -468,9 +468,8 @@ def test_every_finding_that_there_is_has_a_defect() -> None:
     parts = checks.COMMON_CHECKS | checks.BYTE_PAIR_CHECKS | checks.CHECKS_OF_TOKENS
     assert parts <= {*checks.CHECKS}
     assert len(ids) > 24
-    assert not ids - tested, (
-        "DEFECTS and OTHER_DEFECTS lack them"
-    )  # pre_doubtful: on whole vocabularies, below
+    # pre_doubtful: on whole vocabularies, below
+    assert not ids - tested, "DEFECTS and OTHER_DEFECTS lack them"
 
 
 def test_a_tokenizer_that_is_not_supported_has_the_defects_that_all_can_have(tmp_path: Path) -> None:
