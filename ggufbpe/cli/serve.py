@@ -195,7 +195,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _end_if_a_thread_works(code: int) -> None:
     """End the process if a thread of the server is at work: Python would wait for it, and its client is gone."""
     for thread in threading.enumerate():
-        if thread.name.startswith("ggufbpe"):
+        if thread.name.startswith("ggufbpe_"):  # those of server/worker_threads.py
             thread.join(_MOMENT)  # one that is idle ends at once
             if thread.is_alive():
                 _output.flush()

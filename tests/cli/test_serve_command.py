@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import re
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,10 @@ __all__ = ["call", "small_model"]  # fixtures
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
-    """The settings of the servers that would have been started; each says that it listens."""
+    """The settings of the servers that would have been started; each says that it listens.
+
+    None of them has a thread, so none may end the process, which is pytest's.
+    """
     pytest.importorskip("uvicorn")
     from ggufbpe.server import run
 
@@ -36,6 +41,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
         listening("http://127.0.0.1:8080")
 
     monkeypatch.setattr(run, "serve", start)
+    monkeypatch.setattr("os._exit", lambda code: pytest.fail(f"the process would have ended with {code}"))
     return settings
 
 
@@ -150,6 +156,46 @@ def test_a_port_that_cannot_be_had(
         UsageError if is_taken else OSError, match="port 8080 is already in use" if is_taken else "no"
     ):
         call(serve, "-m", small_model)
+
+
+@pytest.mark.parametrize("is_interrupted", [False, True])
+@pytest.mark.parametrize(("prefix", "ends"), [("ggufbpe", True), ("ggufbpe-encode", False)])
+def test_only_a_thread_of_the_server_that_is_at_work_ends_the_process(
+    prefix: str,
+    ends: bool,
+    is_interrupted: bool,
+    call: Run,
+    started: list[Settings],
+    small_model: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Threads of others, such as those of `encode_corpus`, finish what they do."""
+    done = threading.Event()
+
+    def start(*_: object) -> None:
+        if is_interrupted:
+            raise KeyboardInterrupt
+
+    def end(code: int) -> None:
+        raise SystemExit(code)
+
+    monkeypatch.setattr(sys.modules["ggufbpe.server.run"], "serve", start)
+    monkeypatch.setattr("os._exit", end)
+    with ThreadPoolExecutor(1, prefix) as executor:
+        executor.submit(done.wait)
+        try:
+            code = call(serve, "-m", small_model).code
+        except (SystemExit, KeyboardInterrupt) as error:
+            code = repr(error)
+        finally:
+            done.set()
+    expected = {
+        (True, False): "SystemExit(0)",
+        (True, True): "SystemExit(130)",
+        (False, False): 0,
+        (False, True): "KeyboardInterrupt()",
+    }
+    assert code == expected[ends, is_interrupted]
 
 
 @pytest.mark.parametrize(("length", "warns"), [(16, True), (8, False)])
