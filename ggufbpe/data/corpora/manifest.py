@@ -1,7 +1,9 @@
 """The manifest: the inputs, settings and tokenizer of shards, and the contents of each shard.
 
-While the work goes on, the file is unfinished.json; when it is done, manifest.json. Equal inputs, settings and
-tokenizers give equal manifests, byte for byte: a manifest has no date and no number of workers.
+While the work goes on, the file is unfinished.json: a JSON object, and behind it one line of JSON for each further
+shard (an older ggufbpe answers "not JSON: Extra data"). When it is done, the file is manifest.json, a JSON object
+alone. Equal inputs, settings and tokenizers give equal manifests, byte for byte: a manifest has no date and no number
+of workers.
 """
 
 from __future__ import annotations
@@ -86,7 +88,7 @@ class RunState(NamedTuple):
         return {"place": self.place._asdict(), "carry": list(self.carry)}
 
     def write(self, folder: Folder) -> int:
-        """Write it to `unfinished.json`, and return the bytes of that."""
+        """Write it to `unfinished.json`, and return its size in bytes."""
         shards = [_plain(shard) for shard in self.shards]
         data = to_json({**self.header, "shards": shards, "next": self._next})
         folder.write(UNFINISHED, data)
@@ -149,7 +151,7 @@ def totals(shards: Iterable[Shard]) -> dict[str, int]:
 def read_manifest(folder: Folder) -> tuple[dict[str, Any], list[Shard]]:
     """The manifest, and its shards. `CorpusError` if there is none."""
     try:
-        content, _ = _read(folder, MANIFEST)
+        content, added = _read(folder, MANIFEST)
     except NotADirectoryError:
         raise CorpusError(f"{folder.name} is a file; give the folder that ggufbpe encode wrote") from None
     except FileNotFoundError:
@@ -160,7 +162,7 @@ def read_manifest(folder: Folder) -> tuple[dict[str, Any], list[Shard]]:
         raise CorpusError(
             f"{folder.name}: no shards that ggufbpe encode wrote: there is no {MANIFEST}"
         ) from None
-    if not all(isinstance(content.get(name), int) for name in _TOTALS):
+    if any(added) or not all(isinstance(content.get(name), int) for name in _TOTALS):
         raise damaged(folder, MANIFEST)
     try:
         return content, [_shard(shard) for shard in content["shards"]]

@@ -209,7 +209,7 @@ class ShardsWriter:
     def _write_down(self) -> None:
         """Add the last shard to the state in the folder; all of it is written again when it has doubled.
 
-        What is behind URLs cannot be added to.
+        Behind a URL, all of it is written each time: object stores cannot append.
         """
         line = self.state.last_shard()
         if isinstance(self._folder, LocalFolder) and len(line) <= self._room:

@@ -30,7 +30,7 @@ from ggufbpe.data.corpora.manifest import (
 )
 from ggufbpe.data.corpora.records import CorpusError
 from ggufbpe.data.corpora.shard_reader import EncodedCorpus
-from ggufbpe.data.corpora.storage import Input, folder_at
+from ggufbpe.data.corpora.storage import Input, LocalFolder, folder_at
 
 FILES = [FileFacts("part-00000.bin", 20, "ab"), FileFacts("part-00000.idx", 9, "cd")]
 FIRST = Shard("part-00000", 2, 3, 10, 40, 1, CorpusPlace(), 0, FILES)
@@ -56,11 +56,11 @@ def test_an_unfinished_run_is_read_back(tmp_path: Path) -> None:
 
 def test_a_finished_shard_is_added_to_an_unfinished_run(tmp_path: Path) -> None:
     """A kill while it is added leaves the run as it was before."""
-    folder = folder_at(str(tmp_path))
+    folder = LocalFolder(str(tmp_path))
     before = STATE._replace(shards=[FIRST], place=CorpusPlace(1), carry=[5])
     before.write(folder)
     begun = (tmp_path / "unfinished.json").read_bytes()
-    folder.append("unfinished.json", STATE.last_shard())  # type: ignore[union-attr]
+    folder.append("unfinished.json", STATE.last_shard())
     assert unfinished(folder) == STATE
     data = (tmp_path / "unfinished.json").read_bytes()
     third = STATE._replace(shards=[*STATE.shards, FIRST])
@@ -125,6 +125,15 @@ def test_damaged_manifests(tmp_path: Path, data: bytes) -> None:
         (tmp_path / name).write_bytes(data)
         with pytest.raises(CorpusError, match=f"{name}: {DAMAGED[data]}"):
             read(folder_at(str(tmp_path)))  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("line", [STATE.last_shard(), b"nonsense"])
+def test_nothing_is_added_to_a_manifest(line: bytes, tmp_path: Path) -> None:
+    folder = LocalFolder(str(tmp_path))
+    finish(folder, STATE, Tail(0, 0, 0, []))
+    folder.append("manifest.json", line)
+    with pytest.raises(CorpusError, match=r"manifest\.json: not what ggufbpe writes"):
+        read_manifest(folder)
 
 
 @pytest.mark.parametrize(
