@@ -128,5 +128,5 @@ class _Fields:
                     return
                 self._data = b'"' + self._data
         text.seek(0)
-        begin = printable(text.read(40).decode("utf-8", "replace"))
-        raise CorpusError(f"a quote is never closed: it begins before {begin}")
+        begin = printable(text.read(40).decode("utf-8", "ignore"))  # the last character may be cut
+        raise CorpusError(f"a quoted field is never closed; it begins with {begin}")

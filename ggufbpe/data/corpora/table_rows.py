@@ -130,16 +130,20 @@ def _csv_rows(
     there = found(header)
     places = [header.index(column) if column in there else None for column in columns]
     some: list[Row] = []
+    before = start
     try:
         for row in islice(rows, start, None):
             some.append(tuple(None if at is None or at >= len(row) else row[at] for at in places))
             del row  # which may be a gigabyte
             if len(some) == _ROWS:
                 yield some
-                some = []
-    except Exception:
+                some, before = [], before + _ROWS
+    except Exception as error:
+        number = before + len(some) + 1
         if some:  # those before the damage
             yield some
+        if isinstance(error, CorpusError):  # of csv_rows.py
+            raise CorpusError(f"{name}: row {number}: {error}") from None
         raise
     if some:
         yield some

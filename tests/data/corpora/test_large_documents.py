@@ -31,6 +31,7 @@ from ggufbpe.data.corpora.long_lines import text_of_long_line
 from ggufbpe.data.corpora.records import CorpusError, decoded_line, record_of
 from ggufbpe.data.corpora.shard_formats import FORMS
 from ggufbpe.data.corpora.storage import folder_at
+from ggufbpe.data.corpora.table_rows import table_rows
 from ggufbpe.data.statistics import file_counts, text_groups
 from ggufbpe.tokenizer.chunking import chunks_of_stream
 
@@ -43,13 +44,13 @@ def read_or_error(data: bytes) -> list[list[bytes]] | str:
     try:
         return list(csv_rows(io.BytesIO(data)))
     except CorpusError as error:
-        return str(error).partition(":")[0]
+        return str(error).partition(";")[0]
 
 
 def rows_or_error(data: bytes) -> list[list[bytes]] | str:
     """The rows as Python reads them; an error where a row that is added would be taken into a quoted field."""
     if rows_of_python(data + b"\nZ")[-1] != [b"Z"]:
-        return "a quote is never closed"
+        return "a quoted field is never closed"
     return rows_of_python(data)
 
 
@@ -73,7 +74,7 @@ def test_what_is_behind_a_quote_that_is_never_closed_is_no_document(rows: bytes,
     """Python's csv takes all of the file that follows for one field."""
     path, tok = tmp_path / "a.csv", Tokenizer.from_gguf(GPT2)
     path.write_bytes(rows)
-    message = r"a\.csv: a quote is never closed: it begins before 'b "
+    message = r"a\.csv: row 2: a quoted field is never closed; it begins with 'b "
     for read in (
         lambda: encode_corpus(path, tok, tmp_path / "out"),
         lambda: count_files(tok, path, field="text"),
@@ -82,6 +83,24 @@ def test_what_is_behind_a_quote_that_is_never_closed_is_no_document(rows: bytes,
             read()
     found = encode_corpus(path, tok, tmp_path / "out", on_error="skip")
     assert (found.documents, found.bad_records) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("rows", "start", "place", "beginning"),
+    [
+        ("a\n" * 300 + '"b', 0, "row 301", "b"),
+        ("a\n" * 300 + '"b', 200, "row 301", "b"),
+        ('"' + "é" * 39, 0, "row 1", "é" * 20),
+        ('"a' + "é" * 39, 0, "row 1", "a" + "é" * 19),  # the next one has its first byte among the first 40
+    ],
+)
+def test_a_quote_that_is_never_closed_is_named_by_its_row_and_what_follows_it(
+    rows: str, start: int, place: str, beginning: str
+) -> None:
+    with pytest.raises(CorpusError) as error:
+        list(table_rows(io.BytesIO(f"text\n{rows}".encode()), "a.csv", ["text"], start))
+    problem = "a quoted field is never closed; it begins with"
+    assert str(error.value) == f"a.csv: {place}: {problem} {beginning!r}"
 
 
 def test_a_byte_order_mark_is_not_of_the_first_column() -> None:
