@@ -9,7 +9,9 @@ from .._util.errors import printable
 from .._util.utf8 import byte_length
 from ..chat.fitting import fit_chat
 from ..chat.prompt_tokenizer import SIDES
+from ..tokenizer import Tokenizer
 from ..tokenizer.boundaries import SEPARATORS
+from ..tokenizer.budget_methods import check_overlap
 from ..tokenizer.truncation import CUT_AT
 from .failures import RequestError
 from .llama_server import refused_chat, template_in_force
@@ -65,33 +67,39 @@ def split_answer(models: Models, body: Any) -> dict[str, Any]:
     """`/v1/split`: the spans of the parts of `text` that have at most `size` tokens each, in characters."""
     given = require_object(body)
     text, size = required_text(given, "text"), required_number(given, "size", least=1)
-    overlap = given_number(given, "overlap")
+    overlap, flags = given_number(given, "overlap"), given_flags(given, False)
     boundaries: Any = required_text(given, "boundaries") if "boundaries" in given else "paragraph"
     keep = given_choice(given, "keep_separator", SEPARATORS)
-    _check_parts(byte_length(text), size, overlap)
-    spans = models.of(body).split(text, size, overlap, boundaries, keep, **given_flags(given, False))
+    tokenizer = models.of(body)
+    _check_parts(tokenizer, text, size, overlap, flags)
+    spans = tokenizer.split(text, size, overlap, boundaries, keep, **flags)
     return {"spans": [list(span) for span in spans]}
 
 
-def _check_parts(length: int, size: int, overlap: int) -> None:
-    """Raise `RequestError` 400 if a text of `length` bytes may have too many parts, or too much in all of them.
+def _check_parts(tokenizer: Tokenizer, text: str, size: int, overlap: int, flags: dict[str, bool]) -> None:
+    """Raise `RequestError` 400 if `text` may have too many parts, or too much in all of them.
 
-    A token has at least a byte, so the parts are at most as many as the bytes for each token that a part adds.
+    Few tokens have less than a byte, so there are at most about as many parts as bytes for each token that a part
+    adds; more where parts end early, at boundaries.
     """
-    added = max(size - overlap, 1)  # `Tokenizer.split` refuses an overlap that leaves no room
+    length, special = byte_length(text), tokenizer.count("", **flags)
+    added = check_overlap(size, overlap, special)[0] - overlap
+    total = length * min(size, length) // added
     if length > MOST_PARTS * added:
-        least = -(-length // MOST_PARTS)
-        raise RequestError(
-            400,
-            f"'size' must exceed 'overlap' by at least {least}, for a text of {length} bytes: "
-            f"the limit is {MOST_PARTS} bytes for each token",
+        besides = f", besides the {special} of 'add_special'" if special else ""
+        problem = (
+            f"'size' must exceed 'overlap' by at least {-(-length // MOST_PARTS) + special} for a text of {length} "
+            f"bytes: each part must add at least one token for every {MOST_PARTS} bytes{besides}"
         )
-    if overlap and (total := length * size // added) > MOST_OVERLAPPING:
-        raise RequestError(
-            400,
+    elif overlap and total > MOST_OVERLAPPING:
+        problem = (
             f"with this 'overlap' the parts have about {total} bytes; the limit is {MOST_OVERLAPPING}: "
-            "choose a smaller 'overlap', or send less text",
+            "choose a smaller 'overlap', or send less text"
         )
+    else:
+        return
+    if length > size or not tokenizer.fits(text, size, **flags):
+        raise RequestError(400, problem)
 
 
 def fit_answer(models: Models, body: Any) -> dict[str, Any]:

@@ -56,9 +56,14 @@ def test_parts_leave_room_for_a_bos_where_it_is_asked_to() -> None:
 
 
 TOO_MANY_PARTS = [
-    (1 << 24, 63, 0, "'size' must exceed 'overlap' by at least 64, for a text of 16777216 bytes: "),
-    (1 << 19, 1, 0, "by at least 2, for a text of 524288 bytes: the limit is 262144 bytes for each token"),
-    (1 << 20, 1000, 997, "by at least 4, for"),
+    (1 << 24, 63, 0, "'size' must exceed 'overlap' by at least 64 for a text of 16777216 bytes: "),
+    (
+        1 << 19,
+        1,
+        0,
+        "by at least 2 for a text of 524288 bytes: each part must add at least one token for every",
+    ),
+    (1 << 20, 1000, 997, "by at least 4 for a text of 1048576 bytes"),
     (200_000, 1000, 999, "with this 'overlap' the parts have about 200000000 bytes; the limit is 33554432"),
     (1 << 24, 1000, 501, "choose a smaller 'overlap'"),
 ]
@@ -78,11 +83,33 @@ def test_a_text_is_refused_at_once_whose_parts_would_be_too_many_or_too_long(
     assert problem in refusal.value.message
 
 
-@pytest.mark.parametrize(("length", "size", "overlap"), [(1 << 24, 1 << 20, 0), (1 << 18, 1, 0), (9, 99, 98)])
+WITHIN_THE_BOUNDS = [
+    (1 << 24, 1 << 20, 0),
+    (1 << 18, 1, 0),
+    (9, 99, 98),
+    (1000, 1_000_000, 999_990),
+    (300_000, 300_000, 299_999),  # one part
+]
+
+
+@pytest.mark.parametrize(("length", "size", "overlap"), WITHIN_THE_BOUNDS)
 def test_parts_within_the_bounds(models: Models, length: int, size: int, overlap: int) -> None:
     text = ("word " * length)[:length]
     spans = split_answer(models, {"text": text, "size": size, "overlap": overlap})["spans"]
     assert (spans[0][0], spans[-1][1]) == (0, length)
+
+
+def test_a_bos_is_no_token_that_a_part_adds() -> None:
+    """With one, parts of two tokens were as many as the bytes: twice the bound."""
+    models = Models({"raw": str(RAW_UTF8)})
+    body = {"text": "a" * (1 << 19), "add_special": True}
+    with pytest.raises(RequestError) as refusal:
+        split_answer(models, {**body, "size": 2})
+    assert refusal.value.message == (
+        "'size' must exceed 'overlap' by at least 3 for a text of 524288 bytes: each part must add at least one token "
+        "for every 262144 bytes, besides the 1 of 'add_special'"
+    )
+    assert len(split_answer(models, {**body, "size": 3})["spans"]) <= 1 << 18
 
 
 REFUSED: list[tuple[Any, dict[str, Any], str]] = [
@@ -93,6 +120,11 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (truncate_answer, {"text": "a b", "limit": 1, "marker": "a b c"}, "the marker alone has"),
     (split_answer, {"text": "a", "size": 0}, "'size' is required and must be an integer of 1 or more"),
     (split_answer, {"text": "a", "size": 1, "overlap": 1}, "overlap must be 0 or more and less than size"),
+    (
+        split_answer,
+        {"text": "a" * 300_000, "size": 5, "overlap": 5},
+        "overlap must be 0 or more and less than size, not 5; size is 5",
+    ),
     (
         split_answer,
         {"text": "a", "size": 1, "overlap": -1},
