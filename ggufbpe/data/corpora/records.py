@@ -305,9 +305,8 @@ def fields_of(line: str) -> dict[str, Any]:
         require_no_utf_16(line)
         if isinstance(error, json.JSONDecodeError):
             raise ValueError(f"not JSON: {error.msg.removesuffix(' at')} at column {error.colno}") from None
-        raise ValueError(
-            f"not JSON: {str(error).partition(';')[0]}"
-        ) from None  # the rest is for who writes Python
+        # such as a number of too many digits; the rest is advice for Python programmers
+        raise ValueError(f"not JSON: {str(error).partition(';')[0]}") from None
     if isinstance(fields, list):
         from .chat_records import as_record
 
