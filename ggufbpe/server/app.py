@@ -240,7 +240,7 @@ class _Answer:
         if self._is_begun:
             return
         content = failure.to_dict()
-        if self._scope["path"].startswith("/api/"):  # in Ollama's form, whoever's the endpoint is
+        if self._scope["path"].startswith("/api/"):  # Ollama's form, whichever program the endpoint follows
             content = {"error": failure.message}
         elif self._scope["path"] == "/v1/messages":  # Anthropic's, which has the same fields within
             content = {"type": "error", **content}
