@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from conftest import ROOT
 from recorded_chats import VOCABULARY
 
 from ggufbpe import Tokenizer, check_corpus, encode_corpus
@@ -109,8 +110,15 @@ def test_a_wrong_byte_in_a_page_with_a_checksum() -> None:
     stream = io.BytesIO()
     pq.write_table(TABLE, stream, write_page_checksum=True, compression="none", use_dictionary=False)
     data = stream.getvalue().replace("é250".encode(), "é350".encode(), 1)
-    with pytest.raises(CorpusError, match=r"a\.parquet: the table is broken: .*checksum"):
+    message = "could not verify page integrity, CRC checksum verification failed for page_ordinal 0"
+    with pytest.raises(CorpusError, match=rf"a\.parquet: the table is broken: {message}$"):
         list(table_rows(io.BytesIO(data), "a.parquet", ["text"]))
+    again = io.BytesIO()
+    pq.write_table(pq.read_table(io.BytesIO(data)), again)  # docs/corpora.md says so
+    [*_, last] = table_rows(again, "a.parquet", ["text"])
+    assert last[-1] == (b"\xc3\xa9299",)
+    page = " ".join((ROOT / "docs" / "corpora.md").read_text("utf-8").split())
+    assert f'"the table is broken: {message}"' in page
 
 
 def test_an_error_of_the_disk_is_no_broken_table() -> None:
