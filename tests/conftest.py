@@ -199,7 +199,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def what_is_shared_is_not_searched_for_garbage() -> None:
-    """Tests share vocabularies: millions of objects, and going through them took most of the time of a run."""
+    """Tests share vocabularies: millions of objects, and going through them took most of the time of a run.
+
+    What is garbage already is collected first, or it would never be.
+    """
+    gc.collect()
     gc.freeze()
 
 
