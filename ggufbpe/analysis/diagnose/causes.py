@@ -282,14 +282,12 @@ def lost_tokens(found: Mapping[int, str], size: int) -> Cause:
 
 
 def replaced_by_fillers(vocabulary: Vocabulary, found: Mapping[int, tuple[str, int]]) -> Cause:
-    """Tokens that the ids have, and that only fill up the file; `found` has the text and attribute of each."""
+    """Tokens of the other side in whose places the file has fillers; `found` has their texts and attributes."""
     own = {token: vocabulary.tokens[token] for token in sorted(found)}
     shown = [f"{printable(found[token][0])} (id {token})" for token in own]
     fillers = listed(list(own.values()), len(own), " …")
-    what = (
-        f"the file lacks {listed(shown, len(shown), ' and {} more', str)}, which the given ids have, and has "
-        f"{'the filler' if len(own) == 1 else 'fillers in their places:'} {fillers}{' in its place' * (len(own) == 1)}"
-    )
+    places = listed(shown, len(shown), " and {} more", str)
+    what = f"the file has {'a filler' if len(own) == 1 else 'fillers'} in place of {places}: {fillers}"
     change = Change(
         types={token: _type_name(found[token][1]) for token in own},
         texts={old: found[token][0] for token, old in own.items()},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
@@ -12,8 +13,9 @@ from ...models.vocabulary import CONTROL, NORMAL, RSTRIP, SPECIAL_TYPES, UNUSED,
 from ...native.lazy_strings import as_dict
 from ...tokenizer import Tokenizer
 from ..doctor.marker_tokens import find_marker_tokens
-from ..doctor.marker_types import SHOWN
+from ..doctor.marker_types import shown_markers
 from ..doctor.texts_with_ids import TextWithIds, ends_of
+from ..doctor.token_checks import is_written_as_marker
 from .changes import groups_of_pre, space_changes_of, text_changes_of
 from .encoding_changes import (
     Encoding,
@@ -33,7 +35,7 @@ from .encoding_changes import (
 from .framing import name_of_added
 from .id_evidence import is_lossless, shifts
 from .model_changes import model_changes
-from .texts_of_ids import is_filler, texts_of_lost
+from .texts_of_ids import fillers_in, is_filler, texts_of_lost
 from .variants import variants_of
 
 _TYPES = SPECIAL_TYPES | NORMAL
@@ -229,9 +231,9 @@ class Steps:
             yield SearchStep("lost", _with_tokens(found), least=_LEAST_GAIN)
 
     def _filled_steps(self, compared: Sequence[TextWithIds]) -> Iterator[SearchStep]:
-        """Tokens that only the other side has, if the file has fillers for some of them that the ids have."""
-        found, tokens = self._lost(self._vocabulary, compared), self._vocabulary.tokens
-        if any(token < len(tokens) and any(token in each.ids for each in compared) for token in found):
+        """Tokens of the other side, if the file has fillers for some that occur in the ids."""
+        fillers = fillers_in(self._tokenizer, compared)
+        if fillers and not fillers.isdisjoint(found := self._lost(self._vocabulary, compared)):
             yield SearchStep("lost", _with_tokens(found))
 
     def _lost(self, own: Vocabulary, compared: Sequence[TextWithIds]) -> dict[int, tuple[str, int]]:
@@ -241,7 +243,9 @@ class Steps:
         end = own.token_to_id.get("</s>")  # where it takes the spaces behind it, all markers of Phi-3 do
         kind = CONTROL | (0 if end is None else own.attributes[end] & RSTRIP)
         texts = texts_of_lost(self._tokenizer, compared)
-        return {token: (text, USER_DEFINED if text in SHOWN else kind) for token, text in texts.items()}
+        shown = shown_markers(texts.values(), chain(own.tokens, texts.values()))
+        shown.update(text for text in texts.values() if not is_written_as_marker(text))
+        return {token: (text, USER_DEFINED if text in shown else kind) for token, text in texts.items()}
 
     def _vocabulary_steps(self, encoding: Encoding, differing: Sequence[TextWithIds]) -> Iterator[SearchStep]:
         """Ids that are shifted, and tokens that have each other's ids."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import takewhile
 
 from ...tokenizer import Tokenizer
 from ..doctor.texts_with_ids import TextWithIds, end_of_token
-from ..doctor.token_checks import FILLER
+from ..doctor.token_checks import FILLER, is_written_as_marker
 
 _SURE = 3  # tokens behind an id by which the end of its text is found
 _LONGEST = 80  # bytes of a text that an id may stand for
@@ -22,16 +22,28 @@ _MOST_LOST = 1 << 14  # ids that a vocabulary may lack; one that is further off 
 _MOST_SWAPPED = 8  # pairs; ids that differ more are those of another vocabulary
 
 
-def texts_of_lost(tokenizer: Tokenizer, compared: Iterable[TextWithIds]) -> dict[int, str]:
+def texts_of_lost(tokenizer: Tokenizer, compared: Collection[TextWithIds]) -> dict[int, str]:
     """Return the texts of ids that the vocabulary lacks, or has fillers for, as far as the texts tell them."""
-    tokens = tokenizer.vocabulary.tokens
-    size = len(tokens)
+    size, fillers = len(tokenizer.vocabulary.tokens), fillers_in(tokenizer, compared)
+    read = {token: text.decode("utf-8", "replace") for token, text in _read(tokenizer, compared).items()}
     found = {
-        token: text.decode("utf-8", "replace")
-        for token, text in _read(tokenizer, compared).items()
-        if size <= token < size + _MOST_LOST or (0 <= token < size and is_filler(tokens[token]))
+        token: text
+        for token, text in read.items()
+        if size <= token < size + _MOST_LOST or (token in fillers and _may_be_added(text))
     }
     return {token: text for token, text in found.items() if text not in tokenizer.vocabulary.token_to_id}
+
+
+def _may_be_added(text: str) -> bool:
+    """Check that a text is a marker or one word; anything else may be several tokens of another vocabulary."""
+    return is_written_as_marker(text) or (text.split() == [text] and "\ufffd" not in text)
+
+
+def fillers_in(tokenizer: Tokenizer, compared: Iterable[TextWithIds]) -> set[int]:
+    """Return the ids of tokens that only fill up the vocabulary."""
+    tokens = tokenizer.vocabulary.tokens
+    used = {token for each in compared for token in each.ids}
+    return {token for token in used if 0 <= token < len(tokens) and is_filler(tokens[token])}
 
 
 def is_filler(text: str) -> bool:
@@ -118,10 +130,13 @@ def _end_before(behind: Sequence[bytes | None], text: bytes, start: int) -> int:
     """
     known = [piece.strip(b" ") for piece in takewhile(lambda piece: piece is not None, behind) if piece]
     for count in range(len(known), 0, -1):
-        # special tokens may have white space around them that the text has not, or the ids have not
-        follows = rb"\s*".join(re.escape(piece) for piece in known[:count] if piece)
+        pieces = [piece for piece in known[:count] if piece]
         most = _LOST_SIGHT if count == _SURE else _LONGEST
-        match = re.compile(follows).search(text, start, start + most + len(follows)) if follows else None
-        if match:
+        end = start + most + sum(map(len, pieces))
+        if not pieces or any(text.find(piece, start, end) < 0 for piece in pieces):
+            continue  # before a pattern is compiled, which takes longer
+        # special tokens may have white space around them that the text has not, or the ids have not
+        follows = re.compile(rb"\s*".join(map(re.escape, pieces)))
+        if match := follows.search(text, start, end):
             return match.start()
     return -1

@@ -18,7 +18,7 @@ from ...models.special_ids import MADE_CONTROL
 from ...models.token_table import tokens_with
 from ...models.vocabulary import BYTE, CONTROL, NORMAL, SPECIAL_TYPES, USER_DEFINED, Vocabulary
 from ...tokenizer import Tokenizer
-from .marker_types import SHOWN, speech_codes
+from .marker_types import shown_markers
 from .token_checks import (
     BARS,
     BRACKETED,
@@ -233,12 +233,12 @@ class MarkerTokens:
         """Return the attributes that markers must have which are `parsed` as one token, with those of their group.
 
         Added text is shown, so it is user-defined; it belongs to the group if none of it is special any more. A marker
-        that a known family shows is user-defined as well, and so are codes of speech.
+        that a known family shows is user-defined as well, and so are audio codes.
         """
         found = set(parsed)
         types = {token: CONTROL if self._is_bracketed(token) else USER_DEFINED for token in sorted(found)}
         types |= dict.fromkeys(self.group_of(token for token in found if types[token] == CONTROL), CONTROL)
-        shown = SHOWN | speech_codes([self._tokens[token] for token in types])
+        shown = shown_markers([self._tokens[token] for token in types], self._tokens)
         types |= dict.fromkeys((token for token in types if self._tokens[token] in shown), USER_DEFINED)
         for token in found:
             if token not in (added := self.added_text_at(token)) and any(map(self._is_special, added)):

@@ -12,8 +12,11 @@ from ggufbpe.analysis.diagnose.causes import (
     lost_tokens,
     other_vocabulary,
     out_of_range,
+    replaced_by_fillers,
     shifted,
 )
+from ggufbpe.gguf.change import Change
+from ggufbpe.models.vocabulary import CONTROL, USER_DEFINED
 
 VOCABULARY = small_tokenizer().vocabulary
 
@@ -61,6 +64,18 @@ def test_causes(cause: Cause, what: str, detail: dict[str, object]) -> None:
     assert detail.items() <= cause.detail.items()
     assert cause.fix
     assert not cause.change  # no command can mend a list of tokens
+
+
+def test_fillers_in_place_of_tokens() -> None:
+    """Of which the ids need not have all: `verify` knows those of another file."""
+    vocabulary, size = small_tokenizer("[PAD0]", "[PAD1]").vocabulary, len(VOCABULARY.tokens)
+    cause = replaced_by_fillers(vocabulary, {size: ("<|a|>", CONTROL), size + 1: ("word", USER_DEFINED)})
+    assert cause.detail["what"] == (
+        f"the file has fillers in place of '<|a|>' (id {size}), 'word' (id {size + 1}): '[PAD0]', '[PAD1]'"
+    )
+    assert cause.change == Change(
+        types={size: "CONTROL", size + 1: "USER_DEFINED"}, texts={"[PAD0]": "<|a|>", "[PAD1]": "word"}
+    )
 
 
 @pytest.mark.parametrize(("by", "words"), [(5, "5 more tokens"), (-2, "2 fewer tokens")])

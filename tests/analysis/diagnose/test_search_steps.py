@@ -13,10 +13,12 @@ from ggufbpe.analysis.diagnose import several
 from ggufbpe.analysis.diagnose.encoding_changes import Encoding
 from ggufbpe.analysis.diagnose.search_steps import Steps
 from ggufbpe.analysis.diagnose.several import Several, shortest
+from ggufbpe.analysis.diagnose.texts_of_ids import texts_of_lost
 from ggufbpe.analysis.doctor.texts_with_ids import TextWithIds
 from ggufbpe.gguf.change import Change
 from ggufbpe.models.loading import load_vocabulary
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
+from ggufbpe.models.token_attribute import TokenAttribute
 from ggufbpe.models.vocabulary import CONTROL, NORMAL, RSTRIP, UNUSED, USER_DEFINED
 
 MERGES = (
@@ -159,22 +161,57 @@ def test_tokens_that_the_file_has_lost() -> None:
 
 @pytest.mark.parametrize("kind", [UNUSED, USER_DEFINED, NORMAL])
 @pytest.mark.parametrize("is_known", [False, True])
-def test_markers_in_whose_places_the_file_has_fillers(kind: int, is_known: bool) -> None:
-    """As of a conversion that lacked the list of added tokens; one of them was BOS."""
-    whole = small_tokenizer("<|a|>", "<|b|>", merges=MERGES, special_ids={"bos": C - 1}, named_add_bos=True)
+@pytest.mark.parametrize(("added", "expected"), [("<|b|>", "CONTROL"), ("myword", "USER_DEFINED")])
+def test_tokens_in_whose_places_the_file_has_fillers(
+    added: str, expected: str, kind: int, is_known: bool
+) -> None:
+    """As of a conversion that lacked the list of added tokens; one of them was BOS. A word is shown in answers."""
+
+    def tokenizer(last: str, kind: int) -> Tokenizer:
+        kinds = {**dict.fromkeys((*SPECIAL, "<|a|>"), CONTROL), last: kind}
+        return small_tokenizer(
+            *("<|a|>", last), merges=MERGES, special_ids={"bos": C - 1}, named_add_bos=True, attributes=kinds
+        )
+
     filler = f"[PAD{C - 1}]"
-    file = small_tokenizer(
-        *("<|a|>", filler), merges=MERGES, special_ids={"bos": C - 1}, named_add_bos=True,
-        attributes={**dict.fromkeys((*SPECIAL, "<|a|>"), CONTROL), filler: kind},
-    )  # fmt: skip
-    compared = [TextWithIds(text, whole.encode(text)) for text in (*TEXTS, b"<|b|>", b"<|b|><|a|>Hi")]
+    whole, file = tokenizer(added, TokenAttribute[expected]), tokenizer(filler, kind)
+    texts = [text.replace(b"<|b|>", added.encode()) for text in (*TEXTS, b"<|b|>", b"<|b|><|a|>Hi")]
+    compared = [TextWithIds(text, whole.encode(text)) for text in texts]
     found = Several(file, compared, like=whole.vocabulary if is_known else None).found()
     [cause] = found.causes
-    assert cause.detail["what"] == (
-        f"the file lacks '<|b|>' (id {C - 1}), which the given ids have, and has the filler '{filler}' in its place"
-    )
-    assert cause.change == Change(types={C - 1: "CONTROL"}, texts={filler: "<|b|>"})
+    assert cause.detail["what"] == f"the file has a filler in place of '{added}' (id {C - 1}): '{filler}'"
+    assert cause.change == Change(types={C - 1: expected}, texts={filler: added})
     assert found.explains == 1.0
+
+
+def test_audio_codes_in_whose_places_the_file_has_fillers_are_shown_in_answers() -> None:
+    """As doctor has it: programs read them there."""
+    codes = [f"<|{number}|>" for number in range(65)]
+    theirs = small_tokenizer(*codes)
+    file = small_tokenizer(*("[PAD7]" if code == "<|7|>" else code for code in codes))
+    text = b"hello<|8|><|7|><|9|>"
+    [cause] = Several(file, [TextWithIds(text, theirs.encode(text))]).found().causes
+    assert cause.change.texts == {"[PAD7]": "<|7|>"}
+    assert list(cause.change.types.values()) == ["USER_DEFINED"]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_token"),
+    [
+        (b"myword", True),
+        (b"<my marker>", True),
+        (b"hello world foo", False),
+        (b" foo", False),
+        (b"a\xff", False),
+    ],
+)
+def test_a_filler_is_not_taken_for_what_several_tokens_of_another_vocabulary_say(
+    text: bytes, is_token: bool
+) -> None:
+    file = small_tokenizer("<|a|>", "[PAD9]")
+    marker, filler = (file.vocabulary.token_to_id[each] for each in ("<|a|>", "[PAD9]"))
+    found = texts_of_lost(file, [TextWithIds(b"<|a|>" + text + b"<|a|>", [marker, filler, marker])])
+    assert found == ({filler: text.decode()} if is_token else {})
 
 
 def test_lost_markers_of_phi_3_take_the_spaces_behind_them() -> None:

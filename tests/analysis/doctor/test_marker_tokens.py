@@ -31,7 +31,7 @@ def test_types_tell_no_words_where_most_words_are_special(
     assert find_marker_tokens(Tokenizer.from_gguf(model)).lacks_words is expected
 
 
-def test_codes_of_speech_that_are_parsed_are_shown_as_well(tmp_path: Path) -> None:
+def test_audio_codes_that_are_parsed_are_shown_as_well(tmp_path: Path) -> None:
     """The ids tell neither, and programs read such codes in the answer."""
     keys = scored_keys(["▁word"], [f"<|semantic_{number}|>" for number in range(100)])
     first = len(keys[K.LIST]) - 100

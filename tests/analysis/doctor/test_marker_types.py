@@ -52,15 +52,28 @@ def test_tags_of_reasoning_and_tools_stay_in_the_answer(name: str, facts_of: Fac
         ("<|reserved_special_token_{}|>", "CONTROL"),  # Llama 3
         ("<SPECIAL_{}>", "CONTROL"),  # Mistral, Nemotron
         ("[control_{}]", "CONTROL"),  # Mistral 7B v0.3
+        ("<｜place▁holder▁no▁{}｜>", "CONTROL"),  # DeepSeek V3
+        ("<|{}.00|>", "CONTROL"),  # timestamps of speech recognition, as Whisper has them
     ],
 )
-def test_codes_of_speech_stay_in_the_answer(form: str, expected: str, facts_of: FactsOf) -> None:
+def test_audio_codes_stay_in_the_answer(form: str, expected: str, facts_of: FactsOf) -> None:
     """Programs read them there, and make sound of them; what is only reserved for markers is never written."""
     model = facts_of(small_keys("<|x|>", *(form.format(number) for number in range(64))))
     found = types_of_markers(model, range(SIZE, SIZE + 65))
     assert found[expected][-64:] == [*range(SIZE + 1, SIZE + 65)]
     assert SIZE in found["CONTROL"]
-    assert types_of_markers(model, [SIZE + 1])["CONTROL"] == [SIZE + 1]  # one alone is a marker like any
+    assert types_of_markers(model, [SIZE + 1])[expected] == [SIZE + 1]
+
+
+def test_a_few_audio_codes_without_their_type_are_told_by_all_others(facts_of: FactsOf) -> None:
+    keys = small_keys(*(f"<|{number}|>" for number in range(70)), kind=int(TokenType.USER_DEFINED))
+    keys[K.TOKEN_TYPE][-2:] = [int(TokenType.NORMAL)] * 2
+    [finding] = control_types(facts_of(keys))
+    change = Change.of_command(finding.fix)
+    assert change is not None
+    assert change.types == {SIZE + 68: "USER_DEFINED", SIZE + 69: "USER_DEFINED"}
+    few = facts_of(small_keys(*(f"<|{number}|>" for number in range(63))))
+    assert types_of_markers(few, [SIZE])["CONTROL"] == [SIZE]
 
 
 def test_the_unknown_token_of_a_model_with_scores_is_unknown() -> None:
