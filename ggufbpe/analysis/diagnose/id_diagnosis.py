@@ -43,7 +43,7 @@ from .explanation import Diagnosis, Explanation
 from .model_changes import other_models
 from .nearest import Nearest
 from .several import Several
-from .texts_of_ids import texts_of_lost
+from .texts_of_ids import fillers_in, texts_of_lost
 from .variants import variants_of
 
 # Of the ids must agree after several changes, and the share of the others that must agree by them; else it is chance.
@@ -196,9 +196,8 @@ def _searched(
     try:
         found = _best(searches)
         is_whole = found[0].explains == 1 and all(cause.id != "text_differs" for cause in found[0].causes)
-        # several causes of a short text may be one: that a marker became a filler
-        is_filled = any(token < len(vocabulary.tokens) for token in texts_of_lost(tokenizer, [compared]))
-        if is_whole and (len(found[0].causes) == 1 or not is_filled):
+        # what looks like several causes in a short text may be one marker that became a filler
+        if is_whole and (len(found[0].causes) == 1 or not _has_filled(tokenizer, compared)):
             return found
         several = _several(tokenizer, compared, flags, same)
         told = {repr(cause) for item in several for cause in item.causes}
@@ -209,6 +208,12 @@ def _searched(
     finally:
         for each in searches:
             each.variants.forget_texts()
+
+
+def _has_filled(tokenizer: Tokenizer, compared: TextWithIds) -> bool:
+    """Return whether the ids have a filler where the text has another text."""
+    fillers = fillers_in(tokenizer, [compared])
+    return bool(fillers) and not fillers.isdisjoint(texts_of_lost(tokenizer, [compared]))
 
 
 def _alike(found: list[Answer]) -> list[Answer]:

@@ -690,6 +690,42 @@ def test_a_marker_that_became_a_filler_is_not_taken_for_bos_and_a_limit(text: st
     assert "--rename-token" in best.fix
 
 
+@pytest.mark.parametrize("added", ["myword", "foo"])
+def test_a_word_that_became_a_filler_is_given_back_as_a_word(added: str, tmp_path: Path) -> None:
+    """As a control token, it would be lost from answers. The fix is done by mending.py."""
+    whole = small_keys("<|a|>", added)
+    word = len(whole[TokenizerKey.LIST]) - 1
+    whole[TokenizerKey.TOKEN_TYPE][word] = int(TokenType.USER_DEFINED)
+    filled = whole | {
+        TokenizerKey.LIST: [*whole[TokenizerKey.LIST][:-1], f"[PAD{word}]"],
+        TokenizerKey.TOKEN_TYPE: [*whole[TokenizerKey.TOKEN_TYPE][:-1], int(TokenType.UNUSED)],
+    }
+    theirs, ours = (
+        Tokenizer(load_vocabulary(write_metadata(tmp_path / f"{name}.gguf", keys)))
+        for name, keys in (("whole", whole), ("filled", filled))
+    )
+    text = f"I say {added}, and again {added}.\n"
+    best = diagnose(ours, text, theirs.encode(text)).explanations[0]
+    assert best.explains == 1.0
+    assert f"--set-token-type {word}=USER_DEFINED" in best.fix
+    assert f"--rename-token '[PAD{word}]={added}'" in best.fix
+
+
+def test_texts_without_fillers_are_not_searched_for_what_became_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That takes long where the ids are those of another text."""
+
+    def fail(*_: object) -> None:
+        raise AssertionError("texts_of_lost was called")
+
+    monkeypatch.setattr(diagnosing, "texts_of_lost", fail)
+    tok = Tokenizer(load_vocabulary(GPT2))
+    bos = tok.vocabulary.special_ids["bos"]
+    assert bos is not None
+    for ids, expected in (([], {"trailing_newline"}), ([bos], {"bos", "trailing_newline"})):
+        best = diagnose(tok, "a b\n", [*ids, *tok.encode("a b")]).explanations[0]
+        assert {cause.id for cause in best.causes} == expected
+
+
 def without_fallback(tokenizer: Tokenizer, text: bytes, each: bool = False) -> Ids:
     """With the unknown token for characters without one, as byte_fallback=false gives them."""
     found: Ids = []
