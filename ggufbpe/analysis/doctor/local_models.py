@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from ... import LLAMA_CPP, __version__
@@ -180,11 +181,10 @@ _NOT_EXAMINED = (
 
 @cache
 def _edition() -> str:
-    """The version and when doctor's files were changed last, since checks may be added between two versions."""
+    """The version, and when the files of doctor and the audit changed last: checks also change between versions."""
     changed = 0
     with suppress(OSError):
-        files = [each for each in os.scandir(os.path.dirname(__file__)) if each.name.endswith(".py")]
-        changed = max(each.stat().st_mtime_ns for each in files)
+        changed = max((file.stat().st_mtime_ns for file in Path(__file__).parent.rglob("*.py")), default=0)
     return f"{__version__} {changed}"
 
 

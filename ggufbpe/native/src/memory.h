@@ -308,7 +308,7 @@ private:
             bool is_new;
             const HugePages::Mapping mapping = HugePages::take(bytes, is_new);
             if (zeroed && !is_new) std::memset(mapping.data, 0, bytes);
-            if (zeroed && !HugePages::come_quickly()) HugePages::populate(mapping, 0, bytes);  // a table, of small pages
+            if (zeroed && is_new && !HugePages::come_quickly()) HugePages::populate(mapping, 0, bytes);  // a table, of small pages
             return {static_cast<T *>(mapping.data), Free{mapping}};
         }
         void *data = ::operator new(bytes ? bytes : 1, std::align_val_t(LINE));

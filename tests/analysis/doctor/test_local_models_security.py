@@ -69,8 +69,8 @@ def test_a_cached_verdict_is_of_the_checks_as_they_are(folder: Path, monkeypatch
     monkeypatch.setattr(local_models, "audit", fails)
     assert verdicts() == {"one": "healthy"}
     checks = folder.parent / "doctor"
-    checks.mkdir(parents=True)
-    (checks / "checks.py").touch()
+    (checks / "security").mkdir(parents=True)
+    (checks / "security" / "rules.py").touch()
     monkeypatch.setattr(local_models, "__file__", str(checks / "local_models.py"))
     for _ in range(2):
         local_models._edition.cache_clear()
