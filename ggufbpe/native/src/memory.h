@@ -48,11 +48,10 @@ public:
     // At least `bytes`, of unknown content; `is_new` says that they are zeros. Throws std::bad_alloc.
     static Mapping take(size_t bytes, bool &is_new, Use use = Use::looked_up) {
         const size_t pages = whole_pages(bytes);
-        const Mapping kept = take_kept(pages, use == Use::looked_up ? pages / 2 : pages / 8);
-        is_new = !kept.data;
+        Mapping taken = take_kept(pages, use == Use::looked_up ? pages / 2 : pages / 8);
+        is_new = !taken.data;
 #if defined(__linux__)
         const bool is_huge = may_be_huge() && come_quickly() && (use == Use::looked_up || pages >= MANY);
-        Mapping taken = kept;
         if (taken.data) {
             ask_for(taken, is_huge);
             if (taken.bytes >= pages || grow(taken, bytes)) return taken;
