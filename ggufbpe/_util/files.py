@@ -254,6 +254,11 @@ def opened_regular(path: str | bytes, *, follow: bool = True) -> IO[bytes]:
     return os.fdopen(descriptor, "rb")
 
 
+def without_links(path: str, flags: int) -> int:
+    """Open a path as `open(path, opener=without_links)` does: `OSError` if it is a link, where the system can tell."""
+    return os.open(path, flags | _NOT_FOLLOWED)
+
+
 def sync(file: IO[bytes]) -> None:
     """Sync what was written to disk."""
     file.flush()

@@ -15,7 +15,7 @@ from ...tokenizer import Tokenizer
 from ..doctor.marker_tokens import find_marker_tokens
 from ..doctor.marker_types import shown_markers
 from ..doctor.texts_with_ids import TextWithIds, ends_of
-from ..doctor.token_checks import is_written_as_marker
+from ..doctor.token_checks import FILLER, is_written_as_marker
 from .changes import groups_of_pre, space_changes_of, text_changes_of
 from .encoding_changes import (
     Encoding,
@@ -35,7 +35,7 @@ from .encoding_changes import (
 from .framing import name_of_added
 from .id_evidence import is_lossless, shifts
 from .model_changes import model_changes
-from .texts_of_ids import fillers_in, is_filler, texts_of_lost
+from .texts_of_ids import fillers_in, texts_of_lost
 from .variants import variants_of
 
 _TYPES = SPECIAL_TYPES | NORMAL
@@ -268,7 +268,9 @@ class Steps:
 def _lost_of(own: Vocabulary, other: Vocabulary) -> dict[int, tuple[str, int]]:
     """The texts and attributes of tokens of another vocabulary for which there are fillers or none."""
     more = range(len(own.tokens), len(other.tokens))
-    filled = [token for token, (a, b) in enumerate(zip(own.tokens, other.tokens)) if a != b and is_filler(a)]
+    filled = [
+        token for token, (a, b) in enumerate(zip(own.tokens, other.tokens)) if a != b and FILLER.fullmatch(a)
+    ]
     filled = [token for token in filled if other.tokens[token] not in own.token_to_id]
     return {token: (other.tokens[token], other.attributes[token]) for token in (*filled, *more)}
 

@@ -43,12 +43,7 @@ def fillers_in(tokenizer: Tokenizer, compared: Iterable[TextWithIds]) -> set[int
     """Return the ids of tokens that only fill up the vocabulary."""
     tokens = tokenizer.vocabulary.tokens
     used = {token for each in compared for token in each.ids}
-    return {token for token in used if 0 <= token < len(tokens) and is_filler(tokens[token])}
-
-
-def is_filler(text: str) -> bool:
-    """Check that a token only fills up the vocabulary, as [PAD151646] does."""
-    return FILLER.fullmatch(text) is not None
+    return {token for token in used if 0 <= token < len(tokens) and FILLER.fullmatch(tokens[token])}
 
 
 def swapped(tokenizer: Tokenizer, compared: Iterable[TextWithIds]) -> tuple[tuple[int, int], ...]:
@@ -106,7 +101,7 @@ def _read_in(tokenizer: Tokenizer, compared: TextWithIds) -> Iterator[tuple[int,
     special = set(tokenizer.vocabulary.special_token_ids)
     at = 0
     for index, (token, piece) in enumerate(zip(ids, pieces)):
-        is_filled = piece is not None and is_filler(tokens[token])
+        is_filled = piece is not None and FILLER.fullmatch(tokens[token]) is not None
         if is_filled:
             piece = tokens[token].encode()  # no text is shown for one of type UNUSED
         end = -1 if piece is None else end_of_token(piece, text, at)

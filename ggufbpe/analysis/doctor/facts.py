@@ -357,9 +357,9 @@ class Facts:
             return self.set(key, theirs)
         if lost := self.lost_token_of_family(key):
             return f"convert the model again: {lost} is missing"
-        usual = [token for token in self.usual_ids(key) if not self.is_normal(token)]
-        if usual := [token for token in usual if self.tokens[token] not in self.merged]:
-            return self.set(key, usual[0])
+        for token in self.usual_ids(key):
+            if not self.is_normal(token) and self.tokens[token] not in self.merged:
+                return self.set(key, token)
         return f"set {key} to the id of the right token (`ggufbpe fix` with --set)"
 
     def id_of_family(self, key: str) -> int | None:

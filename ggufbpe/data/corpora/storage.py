@@ -132,7 +132,7 @@ class LocalFolder:
     def append(self, name: str, data: bytes) -> None:
         """Add to a file of this run, and sync it. A kill may leave only the beginning of `data`."""
         path = self.path(name)
-        with naming(path), open(path, "r+b", opener=_without_links) as file:
+        with naming(path), open(path, "r+b", opener=files.without_links) as file:
             file.seek(0, os.SEEK_END)
             file.write(data)
             files.sync(file)
@@ -201,10 +201,6 @@ class LocalFolder:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
-
-
-def _without_links(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
 
 
 def _nothing() -> None:

@@ -668,20 +668,26 @@ def test_the_eos_that_llama_tokenize_leaves_out_is_not_switched_off(
     assert ADD_EOS not in found.fix
 
 
+def with_and_without_the_last(whole: dict[str, Any], folder: Path) -> tuple[Tokenizer, Tokenizer]:
+    """The tokenizer of these keys, and one that has a filler in place of the last token."""
+    last = len(whole[TokenizerKey.LIST]) - 1
+    filled = whole | {
+        TokenizerKey.LIST: [*whole[TokenizerKey.LIST][:last], f"[PAD{last}]"],
+        TokenizerKey.TOKEN_TYPE: [*whole[TokenizerKey.TOKEN_TYPE][:last], int(TokenType.UNUSED)],
+    }
+    theirs, ours = (
+        Tokenizer(load_vocabulary(write_metadata(folder / f"{name}.gguf", keys)))
+        for name, keys in (("whole", whole), ("filled", filled))
+    )
+    return theirs, ours
+
+
 @pytest.mark.parametrize("text", ["<|b|>", "<|b|><|a|>", "hello <|b|> world<|b|>\n"])
 def test_a_marker_that_became_a_filler_is_not_taken_for_bos_and_a_limit(text: str, tmp_path: Path) -> None:
     """By a conversion that lacked the list of added tokens; the last one is BOS. The fix is done by mending.py."""
     whole = small_keys("<|a|>", "<|b|>", add_bos_token=True)
     bos = len(whole[TokenizerKey.LIST]) - 1
-    whole |= {TokenizerKey.BOS_ID: bos}
-    filled = whole | {
-        TokenizerKey.LIST: [*whole[TokenizerKey.LIST][:-1], f"[PAD{bos}]"],
-        TokenizerKey.TOKEN_TYPE: [*whole[TokenizerKey.TOKEN_TYPE][:-1], int(TokenType.UNUSED)],
-    }
-    theirs, ours = (
-        Tokenizer(load_vocabulary(write_metadata(tmp_path / f"{name}.gguf", keys)))
-        for name, keys in (("whole", whole), ("filled", filled))
-    )
+    theirs, ours = with_and_without_the_last(whole | {TokenizerKey.BOS_ID: bos}, tmp_path)
     best = diagnose(ours, text, theirs.encode(text)).explanations[0]
     assert [(cause.id, cause.detail["tokens"]) for cause in best.causes] == [
         ("vocabulary", {str(bos): "<|b|>"})
@@ -696,14 +702,7 @@ def test_a_word_that_became_a_filler_is_given_back_as_a_word(added: str, tmp_pat
     whole = small_keys("<|a|>", added)
     word = len(whole[TokenizerKey.LIST]) - 1
     whole[TokenizerKey.TOKEN_TYPE][word] = int(TokenType.USER_DEFINED)
-    filled = whole | {
-        TokenizerKey.LIST: [*whole[TokenizerKey.LIST][:-1], f"[PAD{word}]"],
-        TokenizerKey.TOKEN_TYPE: [*whole[TokenizerKey.TOKEN_TYPE][:-1], int(TokenType.UNUSED)],
-    }
-    theirs, ours = (
-        Tokenizer(load_vocabulary(write_metadata(tmp_path / f"{name}.gguf", keys)))
-        for name, keys in (("whole", whole), ("filled", filled))
-    )
+    theirs, ours = with_and_without_the_last(whole, tmp_path)
     text = f"I say {added}, and again {added}.\n"
     best = diagnose(ours, text, theirs.encode(text)).explanations[0]
     assert best.explains == 1.0
