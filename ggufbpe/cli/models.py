@@ -208,10 +208,10 @@ def _remote(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{printable(given, 200)} is no repository of the hub: give hf:OWNER/REPO")
     if arguments.pattern is not None:
         raise UsageError("--remote lists one repository, and takes no MODEL_NAME beside it")
-    from ..hub.remote.opening import files
+    from ..hub.remote.huggingface import files_on_hub
 
     with waiting(f"asking for {escape_invisible(str(name))}"):
-        found = files(name)
+        found = files_on_hub(name)
     named = [(HubName(name.owner, name.repo, None, file.name, name.revision), file.size) for file in found]
     if arguments.json:
         _output.write(terminal.json_bytes([{"name": str(each), "size": size} for each, size in named]))

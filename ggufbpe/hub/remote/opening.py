@@ -17,7 +17,7 @@ from ..name_grammar import Address, HubName, OllamaName, Remote, hub_name
 from . import huggingface, metadata_cache
 from .forecast import ArrivingFile
 from .metadata_cache import CachedMetadata
-from .range_stream import RangeFile, RangeStream, RemoteFile, RemoteLocation, RemoteProgress
+from .range_stream import RangeFile, RangeStream, RemoteLocation, RemoteProgress
 
 if TYPE_CHECKING:
     from .http_file import Client
@@ -51,13 +51,6 @@ def remote_source(
             metadata_cache.keep({key, _key(_resolved(reference, current.name))}, current)
         kept = current
     return Source(kept.name, kept.data, kept.size)
-
-
-def files(reference: Remote) -> list[RemoteFile]:
-    """The .gguf files of a repository, in the hub's order. `ValueError` if `reference` is not a repository."""
-    if not isinstance(reference, HubName):
-        raise ValueError(f"{reference} is not a repository: give hf:OWNER/REPO")
-    return huggingface.files_on_hub(reference)
 
 
 def _requested(reference: Remote, kept: CachedMetadata | None, progress: Watcher | None) -> CachedMetadata:
