@@ -27,7 +27,7 @@ from ..doctor.finding import Finding, Where
 from ..oracles.transformers_oracle import TransformersOracle, folder_of_repository
 from .id_comparison import verify
 from .result import Difference, Verification
-from .upstream_chats import FINDERS
+from .upstream_chats import prompt_findings, token_findings
 from .upstream_tokenizer import known_limit, limit_findings, other_tokenizer
 
 TEXTS = 300
@@ -79,8 +79,8 @@ def _of_folder(tokenizer: Tokenizer, name: str, offline: bool) -> Iterator[Findi
         if has_tokens and (other := other_tokenizer(tokenizer.vocabulary, path, oracle.source)):
             yield other
             return
-        for find in FINDERS:
-            yield from find(tokenizer, oracle)
+        yield from token_findings(tokenizer, oracle)
+        yield from prompt_findings(tokenizer, oracle)
         if has_tokens:
             yield from _findings(verify(tokenizer, path, fuzz=TEXTS), oracle.source, None, tokenizer)
 

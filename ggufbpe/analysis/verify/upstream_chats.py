@@ -8,7 +8,7 @@ otherwise.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..._util.errors import printable
@@ -317,9 +317,3 @@ def _as_there(tokenizer: Tokenizer, tokens: list[_Added]) -> str:
 
 def _at(tokens: Any, token: int) -> str | None:
     return str(tokens[token]) if token < len(tokens) else None
-
-
-FINDERS: tuple[Callable[[Tokenizer, TransformersOracle], Iterator[Finding]], ...] = (
-    token_findings,
-    prompt_findings,
-)
