@@ -12,7 +12,7 @@ from stores import lm_studio_file, ollama_layer, ollama_model
 
 from ggufbpe.cli import models
 from ggufbpe.cli._arguments import UsageError
-from ggufbpe.hub.remote import opening
+from ggufbpe.hub.remote import huggingface
 
 __all__ = ["call", "small_model"]  # fixtures
 
@@ -110,7 +110,7 @@ def test_what_is_no_repository(call: Run, name: str) -> None:
 def test_a_repository_may_be_named_as_elsewhere(
     name: str, call: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening, "files", lambda asked: [])
+    monkeypatch.setattr(huggingface, "files_on_hub", lambda asked: [])
     assert call(models, "--remote", name, "--json").out == b"[]\n"
 
 

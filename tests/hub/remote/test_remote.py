@@ -932,14 +932,17 @@ def put_repository(server: RemoteServer, **how: Any) -> None:
 
 def test_the_files_of_a_repository(server: RemoteServer) -> None:
     put_repository(server)
-    assert [file.name for file in remote.files(HUB)] == [
+    assert [file.name for file in huggingface.files_on_hub(HUB)] == [
         "Some-Model-Q2_K.gguf",
         "Some-Model-Q4_K_M.gguf",
         "mmproj-Q4_K_M.gguf",
         "Q8_0/Some-Model-Q8_0-00001-of-00002.gguf",
     ]
-    assert remote.files(HUB)[1].size == LARGE
-    assert remote.files(HUB)[1].url == f"{server.home}/{REPOSITORY}/resolve/main/Some-Model-Q4_K_M.gguf"
+    assert huggingface.files_on_hub(HUB)[1].size == LARGE
+    assert (
+        huggingface.files_on_hub(HUB)[1].url
+        == f"{server.home}/{REPOSITORY}/resolve/main/Some-Model-Q4_K_M.gguf"
+    )
 
 
 @pytest.mark.parametrize(
@@ -1059,7 +1062,7 @@ def test_a_list_of_files_that_is_none(server: RemoteServer, name: str) -> None:
 def test_a_repository_that_was_renamed_and_one_at_another_server(server: RemoteServer) -> None:
     put_repository(server)
     server.put("/api/models/old/Name/tree/main", redirect=f"/api/models/{REPOSITORY}/tree/main")
-    assert len(remote.files(HubName("old", "Name"))) == 4
+    assert len(huggingface.files_on_hub(HubName("old", "Name"))) == 4
     for target in (server.cdn, "http://169.254.169.254"):
         server.put("/api/models/o/r/tree/main", redirect=f"{target}/api/models/{REPOSITORY}/tree/main")
         assert "the list of files is at another server" in str(refusal(HubName("o", "r")))
@@ -1073,7 +1076,7 @@ def test_a_list_of_files_on_several_pages(server: RemoteServer) -> None:
     link = {"Link": f'<{server.home}/api/models/{REPOSITORY}/tree/more>; rel="next"'}
     server.put(f"/api/models/{REPOSITORY}/tree/main", json.dumps(tree[:2]).encode(), headers=link)
     server.put(f"/api/models/{REPOSITORY}/tree/more", json.dumps(tree[2:]).encode())
-    assert [file.name for file in remote.files(HUB)] == [
+    assert [file.name for file in huggingface.files_on_hub(HUB)] == [
         each["path"] for each in tree if each["path"] != "README.md"
     ]
 
