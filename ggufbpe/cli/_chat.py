@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .._util.errors import printable
 from .._util.shell import shell_word
 from ..chat.request.body import body_with_fields
+from ..data.corpora.records import decompressed, has_json_lines
 from ..gguf.reader import GGUFFile
 from ..hub.model_location import ModelName, locate
 from ..tokenizer import Tokenizer
@@ -115,48 +116,36 @@ def require_chat(arguments: argparse.Namespace) -> None:
 
 def body_of_file(path: str, arguments: argparse.Namespace) -> dict[str, Any]:
     """The body of a request out of a JSON file, "-" for standard input, with the fields that flags set."""
+    from ..data.corpora.chat_records import request_body_of  # not at the top, as in `chat_json`
+
     name = "standard input" if path == "-" else path
     data = read_stdin() if path == "-" else _read_file(path)
     try:
         found = chat_json(data, name)
     except ValueError:
         chats = sum(1 for line in data.split(b"\n") if line.strip())
-        if chats > 1 and _has_lines(path):
+        if chats > 1 and has_json_lines(path):
             raise ValueError(f"{path} has {chats} chats, one a line; this command takes one") from None
         raise
-    return body_with_fields(_request_body(found), request_fields(arguments))
-
-
-def _request_body(found: Any) -> Any:
-    """A chat in one of the forms in which chats are published as the body of a request."""
-    from ..data.corpora.chat_records import request_body_of
-
-    return request_body_of(found)
+    return body_with_fields(request_body_of(found), request_fields(arguments))
 
 
 def bodies_of_file(path: str, arguments: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
     """The chats of a file, each with its place: one, or one a line in a file named .jsonl or .ndjson."""
-    if not _has_lines(path):
+    if not has_json_lines(path):
         yield ("standard input" if path == "-" else path), body_of_file(path, arguments)
         return
+    from ..data.corpora.chat_records import request_body_of
+
     fields = request_fields(arguments)
     for number, line in enumerate(_read_file(path).split(b"\n"), 1):
         if line.strip():
             where = f"{path}, line {number}"
-            yield where, body_with_fields(_request_body(chat_json(line, where)), fields)
-
-
-def _has_lines(path: str) -> bool:
-    """Whether a file is named as one with a chat in each line."""
-    from ..data.corpora.records import has_json_lines
-
-    return has_json_lines(path)
+            yield where, body_with_fields(request_body_of(chat_json(line, where)), fields)
 
 
 def _read_file(path: str) -> bytes:
     """All of a file, which may be compressed."""
-    from ..data.corpora.records import decompressed
-
     with open(path, "rb") as raw, decompressed(raw, path) as stream:
         return stream.read()
 
