@@ -23,12 +23,9 @@ COMMANDS = (
     "transformers",
 )
 _OLDER = {"hf": "tokenizers", "sentencepiece": "sentencepiece", "ids": "ids", "gguf": "gguf"}
-_NAMES = {  # of a folder's files, the first that is there counts
-    "tokenizer.json": "tokenizers",
-    "tokenizer.model": "sentencepiece",
-    "spiece.model": "sentencepiece",
-    "sentencepiece.bpe.model": "sentencepiece",
-}
+SENTENCEPIECE_FILES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
+# Of a folder's files, the first that is there counts.
+_NAMES = {"tokenizer.json": "tokenizers", **dict.fromkeys(SENTENCEPIECE_FILES, "sentencepiece")}
 _BEGINNING = 1 << 12  # bytes of a file that tell ids from anything else
 _IDS = frozenset(b"0123456789-,[]{ \t\r\n")
 

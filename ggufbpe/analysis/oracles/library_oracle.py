@@ -1,4 +1,4 @@
-"""Other tokenizers' packages as oracles, in a child process: tokenizers and tiktoken."""
+"""Other tokenizers' packages as oracles, in a child process: tokenizers, tiktoken and sentencepiece."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..._util.errors import printable
 from ...models.vocabulary import Vocabulary
 from ...tokenizer import Tokenizer
+from .against import SENTENCEPIECE_FILES
 from .oracle import Answer, Failure, Oracle, OracleError, check_file, not_installed, of_crash
 
 if TYPE_CHECKING:
@@ -123,3 +124,20 @@ def _as_tiktoken(vocabulary: Vocabulary) -> dict[str, Any]:
     if others:
         return {"pattern": "", "special": special}
     return {"pattern": rf"{first}|(?:(?!{first})[\s\S])+", "special": special}
+
+
+class _SentencePiece(LibraryOracle):
+    note = "compared with control tokens in texts as plain text, since sentencepiece finds none"
+
+    def parse_special(self, wanted: bool) -> bool:
+        return False
+
+
+def sentencepiece_library(rest: str, model: str, tokenizer: Tokenizer, seconds: float) -> Oracle:
+    """The package sentencepiece with the model at `rest`, a file or its folder; it adds the BOS and EOS of ours."""
+    inside = [os.path.join(rest, name) for name in SENTENCEPIECE_FILES]
+    path = next(filter(os.path.exists, inside), inside[0]) if os.path.isdir(rest) else rest
+    check_file(path)
+    before, after = tokenizer.vocabulary.added
+    config = {"file": os.path.abspath(path), "add_bos": bool(before), "add_eos": bool(after)}
+    return _SentencePiece("sentencepiece", config, "sentencepiece", seconds)

@@ -12,12 +12,11 @@ from collections.abc import Callable
 from ...tokenizer import Tokenizer
 from .against import CHATS_OF_HUB, NEED_ARGUMENT, Against, against_of
 from .hub_oracle import chats_on_the_hub, on_the_hub
-from .library_oracle import tiktoken_library, tokenizers_library
+from .library_oracle import sentencepiece_library, tiktoken_library, tokenizers_library
 from .llama_library import library_folder, llama_library
 from .llama_tokenize import LlamaTokenize
 from .oracle import Oracle, OracleError
 from .recorded_ids import other_model, recorded
-from .sentencepiece_oracle import sentencepiece_library
 from .server_oracle import Server
 from .transformers_oracle import transformers_library
 

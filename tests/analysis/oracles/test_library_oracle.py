@@ -8,8 +8,8 @@ import pytest
 from small_models import small_tokenizer
 
 from ggufbpe import Tokenizer
+from ggufbpe.analysis.oracles.library_oracle import sentencepiece_library
 from ggufbpe.analysis.oracles.oracle import OracleError
-from ggufbpe.analysis.oracles.sentencepiece_oracle import sentencepiece_library
 
 PLAIN, WITH_BOS, WITH_EOS = small_tokenizer(), small_tokenizer(add_bos=True), small_tokenizer(add_eos=True)
 PACKAGE = """
