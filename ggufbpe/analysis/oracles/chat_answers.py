@@ -52,3 +52,10 @@ def answered(
         return Prompt(tokenizer.chats.prompt(body, chat_template, now))
     except ChatError as error:
         return Refused(error.reason.removeprefix(_WRAPPED), error.line)
+
+
+def with_count(tokenizer: Tokenizer, answer: Prompt | Refused) -> Prompt | Refused:
+    """An answer with the number of tokens that the prompt has in our tokenizer."""
+    return (
+        answer._replace(tokens=len(tokenizer.encode(answer.text))) if isinstance(answer, Prompt) else answer
+    )

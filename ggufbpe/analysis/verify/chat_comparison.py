@@ -23,7 +23,7 @@ from ...tokenizer.inputs import ChatOrBody, request_body
 from ..diagnose.cause import Cause
 from ..diagnose.explanation import Explanation
 from ..diagnose.id_evidence import text_difference
-from ..oracles.chat_answers import ChatAnswer, Prompt, Refused, answered
+from ..oracles.chat_answers import ChatAnswer, Prompt, Refused, answered, with_count
 from ..oracles.oracle import Failure, Oracle
 from ..oracles.transformers_oracle import TransformersOracle
 from .as_transformers import AsTransformers, is_same_answer
@@ -223,10 +223,7 @@ class ComparingChats:
     # ---- comparing ------------------------------------------------------------------------------
 
     def _ours(self, body: Mapping[str, Any]) -> Prompt | Refused:
-        answer = answered(self._tokenizer, body, self._template)
-        if isinstance(answer, Refused):
-            return answer
-        return answer._replace(tokens=len(self._tokenizer.encode(answer.text)))
+        return with_count(self._tokenizer, answered(self._tokenizer, body, self._template))
 
     def _kind(self, example: ChatExample) -> str:
         """How the answers differ; "" if they do not."""

@@ -13,7 +13,7 @@ from ..._util.wording import counted
 from ...tokenizer import Tokenizer
 from ..diagnose.id_evidence import text_difference
 from ..doctor.sample_prompts import CHATS, SamplePrompts
-from ..oracles.chat_answers import Prompt, Refused
+from ..oracles.chat_answers import Prompt, Refused, with_count
 from .vocabulary_diff import VocabularyDifference
 
 _LONG_LINE = 200  # characters; longer lines of a template are compared block by block
@@ -69,7 +69,7 @@ def _of_prompts(a: Tokenizer, b: Tokenizer, names: tuple[str, str]) -> Iterator[
         yield VocabularyDifference("prompts", f"small chats were rendered: {error}", 0)
         return
     for name, body in CHATS.items():
-        one, other = (_counted(each, answers[name]) for each, answers in zip((a, b), both))
+        one, other = (with_count(each, answers[name]) for each, answers in zip((a, b), both))
         if one != other:
             examples.append({"chat": name, "request": body, "a": _answer(one), "b": _answer(other)})
             lines += _told(name, one, other, names)
@@ -77,12 +77,6 @@ def _of_prompts(a: Tokenizer, b: Tokenizer, names: tuple[str, str]) -> Iterator[
     have = "has a different prompt" if number == 1 else "have different prompts"
     what = f"of {counted(len(CHATS), 'small chat')} {have}"
     yield VocabularyDifference("prompts", what, number, examples=tuple(examples), lines=tuple(lines))
-
-
-def _counted(tokenizer: Tokenizer, answer: Prompt | Refused) -> Prompt | Refused:
-    if isinstance(answer, Refused):
-        return answer
-    return answer._replace(tokens=len(tokenizer.encode(answer.text)))
 
 
 def _answer(answer: Prompt | Refused) -> dict[str, Any]:
