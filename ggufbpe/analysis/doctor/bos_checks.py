@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from ...gguf.constants import TokenizerKey
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from .chat_markers import without_comments
-from .facts import Facts
+from .facts import TEXTS_OF_IDS, Facts
 from .finding import Finding
 from .pretokenizer_checks import is_of_other_family
 
@@ -35,12 +35,8 @@ def bos_is_eos(model: Facts) -> Iterator[Finding]:
     else:
         told = f"BOS is added, and is token {bos}, {model.quoted(bos)}."
         told += f" {family.name} files end texts with it and do not add it before them." if family else ""
-    right = {
-        key: token
-        for key in (_K.BOS_ID, _K.EOS_ID)
-        if (token := model.id_of_family(key)) is not None and token != bos
-    }
-    if family and family.add_bos and right:
+    right = _right_ids(model, bos)
+    if right and (family is None or family.add_bos):
         fix = model.command(*(word for key, token in right.items() for word in ("--set", f"{key}={token}")))
     elif tokenizer.vocabulary.pre_tokenizer.always_add_bos:
         fix = f"set {_K.BOS_ID} and {_K.EOS_ID} to the ids of the right tokens (`ggufbpe fix` with --set)"
@@ -56,6 +52,30 @@ def bos_is_eos(model: Facts) -> Iterator[Finding]:
         {"token": bos},
         told,
     )
+
+
+def _right_ids(model: Facts, token: int) -> dict[str, int]:
+    """Return the right ids by key where `token` is BOS and EOS: those of the family, or else tokens with usual texts.
+
+    A text that is usual for EOS, such as "<|eot_id|>" of a tuned model, is no wrong one. "<|endoftext|>" may be both.
+    """
+    text, right = model.tokens[token], {}
+    for key, other in ((_K.BOS_ID, _K.EOS_ID), (_K.EOS_ID, _K.BOS_ID)):
+        is_usual = text in TEXTS_OF_IDS[key]
+        own = model.id_of_family(key)
+        if own is None and not is_usual:
+            own = next((each for each in model.usual_ids(key) if _is_only(model, each, other)), None)
+        elif is_usual and key == _K.EOS_ID:
+            continue
+        if own is not None and own != token:
+            right[key] = own
+    return right
+
+
+def _is_only(model: Facts, token: int, other: str) -> bool:
+    """Check that a token is a marker whose text is not usual for another special id."""
+    text = model.tokens[token]
+    return text not in TEXTS_OF_IDS[other] and text not in model.merged and not model.is_normal(token)
 
 
 def bos_switched_off(model: Facts) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from real_vocabularies import cached
-from small_models import CHATML, CONTROL, FactsOf, K, facts_of, family_keys, found, small_keys
+from small_models import CHATML, CONTROL, FactsOf, K, facts_of, family_keys, found, scored_keys, small_keys
 
 from ggufbpe.analysis.doctor.bos_checks import bos_is_eos, bos_switched_off
 from ggufbpe.analysis.doctor.facts import Facts
@@ -36,6 +36,36 @@ def test_a_text_must_not_begin_with_its_end(keys: dict[str, Any], is_found: bool
     if is_found:
         assert findings[0].fix == model.set(K.ADD_BOS, "false")
         assert findings[0].detail == {"token": END}
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("</s>", {K.BOS_ID: "<s>"}),
+        ("<|im_end|>", {K.BOS_ID: "<s>"}),  # of a tuned model
+        ("<s>", {K.EOS_ID: "</s>"}),
+        ("<|mine|>", {K.BOS_ID: "<s>", K.EOS_ID: "</s>"}),
+    ],
+)
+def test_where_other_tokens_are_bos_and_eos_by_their_texts_the_ids_are_to_change(
+    text: str, right: dict[str, str], facts_of: FactsOf
+) -> None:
+    """The model adds BOS, which is right: it is the id that is wrong."""
+    keys = scored_keys(["▁word"], ["<|im_end|>", "<|mine|>"])
+    keys[K.BOS_ID] = keys[K.EOS_ID] = keys[K.LIST].index(text)
+    model = facts_of(keys)
+    [finding] = bos_is_eos(model)
+    words = [word for key, own in right.items() for word in ("--set", f"{key}={keys[K.LIST].index(own)}")]
+    assert finding.fix == model.command(*words)
+
+
+def test_an_end_of_turn_that_is_eos_of_a_tuned_model_stays_eos(facts_of: FactsOf) -> None:
+    keys = family_keys("Llama 3", add_bos_token=True)
+    keys[K.BOS_ID] = keys[K.EOS_ID] = len(keys[K.LIST])
+    keys[K.LIST], keys[K.TOKEN_TYPE] = [*keys[K.LIST], "<|eot_id|>"], [*keys[K.TOKEN_TYPE], CONTROL]
+    model = facts_of(keys)
+    [finding] = bos_is_eos(model)
+    assert finding.fix == model.set(K.BOS_ID, 128000)
 
 
 def test_where_the_pre_tokenizer_always_adds_bos_the_ids_are_to_change(facts_of: FactsOf) -> None:

@@ -978,6 +978,12 @@ BOS_AND_EOS: list[tuple[str, Keys, dict[str, str]]] = [
         {"special_id_of_wrong_kind": f"{K.EOS_ID}=128001", "bos_is_eos": f"{K.EOS_ID}=128001"},
     ),
     (
+        "llama-bpe",
+        {K.BOS_ID: 128009, K.EOS_ID: 128009},
+        {"special_id_of_wrong_kind": f"{K.BOS_ID}=128000", "bos_is_eos": f"{K.BOS_ID}=128000"},
+    ),
+    ("phi-3", {K.BOS_ID: 32000}, {"bos_is_eos": f"{K.BOS_ID}=1"}),
+    (
         "command-r",
         {K.EOS_ID: 5},
         {
