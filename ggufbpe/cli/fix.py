@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -214,8 +215,21 @@ def _lines(change: KeyChange) -> Iterator[str]:
             yield f"  and {len(changed) - _SHOWN_ELEMENTS} more"
         if len(old) == len(new):
             return
+    if old == new and old is not None:
+        yield f"{key}: unchanged"
+        return
+    place = ""
+    if isinstance(old, str) and isinstance(new, str) and _shown(old) == _shown(new):
+        place, old, new = _from_where_they_differ(old, new)
     before = "not UTF-8" if not change.was_readable else "missing" if old is None else _shown(old)
-    yield f"{key}: {before} -> {'removed' if new is None else _shown(new)}"
+    yield f"{key}{place}: {before} -> {'removed' if new is None else _shown(new)}"
+
+
+def _from_where_they_differ(old: str, new: str) -> tuple[str, str, str]:
+    """The line in which two texts begin to differ, in words, and what both have from there on."""
+    alike = len(os.path.commonprefix((old, new)))  # noqa: RUF071 - of texts that are no paths
+    start = max(old.rfind("\n", 0, alike) + 1, alike - 20)
+    return f", from line {old.count(chr(10), 0, start) + 1}", old[start:], new[start:]
 
 
 def _changed_elements(key: str, old: list[Any], new: list[Any]) -> Iterator[tuple[int, str]]:

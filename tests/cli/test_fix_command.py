@@ -75,6 +75,23 @@ def test_the_template_in_the_settings_of_transformers(call: Run, model: Path) ->
         assert metadata(copy)[TEMPLATE] == "{{ messages[0].content }}"
 
 
+def test_templates_that_begin_alike_are_shown_from_where_they_differ(call: Run, model: Path) -> None:
+    """Else a malicious one and its replacement look the same."""
+    old, new, alike = (model.with_name(f"{name}.gguf") for name in ("old", "new", "alike"))
+    begin = "{% for m in messages %}{{ m.content }}{% endfor %}\n"
+    call(fix, model, "--set", f"{TEMPLATE}=STRING:{begin}{begin}mine", "-o", old)
+    lines = call(fix, old, "--set", f"{TEMPLATE}=STRING:{begin}{begin}", "-o", new).text.splitlines()
+    assert lines[0] == f"{TEMPLATE}, from line 3: 'mine' -> ''"
+    call(fix, model, "--set", f"{TEMPLATE}=STRING:{begin}{'-' * 90}", "-o", old, "--force")
+    lines = call(
+        fix, old, "--set", f"{TEMPLATE}=STRING:{begin}{'-' * 89}+", "-o", new, "--force"
+    ).text.splitlines()
+    assert lines[0] == f"{TEMPLATE}, from line 2: '{'-' * 21}' -> '{'-' * 20}+'"
+    assert (
+        call(fix, old, "--chat-template", old, "-o", alike).text.splitlines()[0] == f"{TEMPLATE}: unchanged"
+    )
+
+
 def test_in_place(call: Run, model: Path) -> None:
     found = call(fix, model, "--set", f"{PRE}=qwen2", "--in-place")
     assert f"wrote {model} (only its metadata, in place; " in found.text
