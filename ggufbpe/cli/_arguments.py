@@ -158,7 +158,9 @@ def _why_not(others: list[str], parsed: argparse.Namespace, parser: Parser) -> s
     if isinstance(path, str):
         return f"one model only, not {printable(path)} and {printable(others[0])}"
     if "-m" in parser.flags():
-        require_no_models([text or "", *others], command, parsed, "a text" if isinstance(text, str) else "")
+        before = (getattr(parsed, each.dest) for each in parser.arguments() if not each.option_strings)
+        given = [*(each for each in before if isinstance(each, str)), *others]
+        require_no_models(given, command, parsed, "a text" if isinstance(text, str) else "")
     if isinstance(text, str):
         whole = " ".join([text, *others])
         return f"one text only, not {len(others) + 1}; between quotation marks it is one: {shell_word(whole)}"
@@ -363,7 +365,7 @@ def require_no_models(
 ) -> None:
     """Ask whether -m was meant, where a model stands in the place of `what` and none is named.
 
-    Also of a text that is nothing but the name of a .gguf file which is not there: with a slip in the name, it would
+    Also of one that is nothing but the name of a .gguf file which is not there: with a slip in the name, a text would
     be tokenized itself.
     """
     named = any(getattr(arguments, name, None) for name in ("model", "hf_repo", "model_url"))
@@ -374,7 +376,7 @@ def require_no_models(
         meant = f"did you mean -m? ggufbpe {command} -m {name} ..."
         if os.path.isfile(each):
             raise UsageError(f"{name} is a model{what and f', not {what}'}; {meant}")
-        if each == getattr(arguments, "text", None) and not any(map(str.isspace, each)):
-            raise UsageError(
-                f"{name} looks like a model, and no such file is there; {meant} (as a text: -p {name})"
-            )
+        is_whole = each == getattr(arguments, "text", each) and not any(map(str.isspace, each))
+        if is_whole and "://" not in each and not os.path.exists(each):
+            as_text = f" (as a text: -p {name})" if hasattr(arguments, "prompt") else ""
+            raise UsageError(f"{name} looks like a model, and no such file is there; {meant}{as_text}")

@@ -744,6 +744,26 @@ def test_a_model_in_the_place_of_a_text(command: str, more: bool, run: Run) -> N
     assert_error(result, f"{GPT2} is a model", f"did you mean -m? ggufbpe {command} -m {GPT2}")
 
 
+@pytest.mark.parametrize("command", ["serve", "split", "truncate -n 3", "diagnose"])
+def test_a_model_without_its_flag_that_is_not_there(
+    command: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GGUFBPE_MODEL", raising=False)
+    meant = f"did you mean -m? ggufbpe {command.split()[0]} -m a.gguf ..."
+    assert_error(
+        run(*command.split(), "a.gguf"), f"a.gguf looks like a model, and no such file is there; {meant}"
+    )
+    assert_error(run(*command.split(), "-m", GPT2, "a.gguf"), "'a.gguf'")
+
+
+@pytest.mark.parametrize("command", ["decode", "check"])
+def test_a_model_before_the_shards(command: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GGUFBPE_MODEL", raising=False)
+    assert_error(
+        run(command, GPT2, "shards"), f"{GPT2} is a model; did you mean -m? ggufbpe {command} -m {GPT2}"
+    )
+
+
 def test_the_name_of_a_model_may_be_a_text(run: Run) -> None:
     """It is no slip where it is said to be the text, and where there is a model."""
     expected = b"[77, 3008, 13, 1130, 3046]\n"
