@@ -35,6 +35,7 @@ FLAGS = {
     "pack=N": "--pack N",
     "overrides={'tokenizer.ggml.pre': NAME}": "--override-kv tokenizer.ggml.pre=str:NAME",
     "parse_special=False": "--no-parse-special",
+    "position_ids=True": "--position-ids",
     "pre=NAME": "--pre NAME",
     "pre='gemma4'": "--pre gemma4",
     "preference='chosen'": "--preference chosen",

@@ -105,16 +105,12 @@ class DocumentFacts(NamedTuple):
 
 
 def all_facts(every: Iterable[DocumentFacts]) -> DocumentFacts:
-    """Return the sum of several; nothing where one has no lengths, as shards of older versions have none.
+    """Return the sum of several.
 
     >>> all_facts([DocumentFacts({"4": 2}, 3), DocumentFacts({"2": 1, "4": 1}, 4, {"not_utf8": 1})])
     DocumentFacts(lengths={'2': 1, '4': 3}, longest=4, notes={'not_utf8': 1})
-    >>> all_facts([DocumentFacts({"4": 2}, 3), DocumentFacts()])
-    DocumentFacts(lengths=None, longest=None, notes=None)
     """
     some = list(every)
-    if any(facts.lengths is None for facts in some):
-        return DocumentFacts()
     lengths: Counter[int] = Counter()
     for facts in some:
         lengths.update({int(most): count for most, count in (facts.lengths or {}).items()})

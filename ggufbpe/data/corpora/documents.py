@@ -17,10 +17,7 @@ WITH_POSITIONS = ("npy", "parquet", "arrow")  # Megatron-LM and nanotron join do
 
 
 class Options(NamedTuple):
-    """What the ids depend on beside the inputs and the tokenizer.
-
-    A manifest has them as its settings; one of an older run has fewer.
-    """
+    """What the ids depend on beside the inputs and the tokenizer. A manifest has them as its settings."""
 
     text_column: str
     chat_column: str | None = None  # messages, in place of a text
@@ -33,8 +30,6 @@ class Options(NamedTuple):
     preference: Preference | None = None  # which answer of a pair
     mask: list[AssistantPart] | None = None  # what of the assistant's turns is marked
     max_length: int | None = None  # tokens; a document with more is a bad record
-    # whether fields of messages, such as `weight`, keep them from being marked; None without a mask, and in older runs
-    message_weights: bool | None = None
     by_line: bool = False  # each line of a plain text is a document
     pack: int | None = None  # tokens of each row
     shard_size: int = SHARD_SIZE
@@ -83,7 +78,7 @@ class Options(NamedTuple):
             raise ValueError(f"mask_form is 'mask' or 'labels', not {self.mask_form!r}")
         if self.position_ids and (self.pack is None or form not in WITH_POSITIONS):
             raise ValueError(
-                f"position_ids are for packed rows (pack=N) of {', '.join(WITH_POSITIONS)}; elsewhere the index of "
+                f"position_ids=True is for packed rows (pack=N) of {', '.join(WITH_POSITIONS)}; elsewhere the index of "
                 "documents tells where they begin"
             )
         if self.padding is not None and (self.pack is None or not self.is_chat):
@@ -92,10 +87,8 @@ class Options(NamedTuple):
             )
         if self.mask is None:
             return self
-        return self._replace(
-            message_weights=True,
-            mask_form=self.mask_form or ("labels" if form in ("parquet", "arrow") else "mask"),
-        )
+        usual: MaskForm = "labels" if form in ("parquet", "arrow") else "mask"
+        return self._replace(mask_form=self.mask_form or usual)
 
     def layout(self, dtype: str, tokenizer: str) -> Layout:
         """How shards have it."""

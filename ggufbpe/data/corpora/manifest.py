@@ -1,9 +1,8 @@
 """The manifest: the inputs, settings and tokenizer of shards, and the contents of each shard.
 
 While the work goes on, the file is unfinished.json: a JSON object, and behind it one line of JSON for each further
-shard (an older ggufbpe answers "not JSON: Extra data"). When it is done, the file is manifest.json, a JSON object
-alone. Equal inputs, settings and tokenizers give equal manifests, byte for byte: a manifest has no date and no number
-of workers.
+shard. When it is done, the file is manifest.json, a JSON object alone. Equal inputs, settings and tokenizers give equal
+manifests, byte for byte: a manifest has no date and no number of workers.
 """
 
 from __future__ import annotations

@@ -90,15 +90,11 @@ def test_a_finished_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tail", [Tail(0, 0, 0, []), Tail(1, 9, 0, [5], DocumentFacts({"1": 1}, 1))])
-@pytest.mark.parametrize("is_older", [False, True])
-def test_lengths_are_those_of_all_documents(is_older: bool, tail: Tail, tmp_path: Path) -> None:
-    """A run that an older version began has shards without them, so there is no sum."""
+def test_lengths_are_those_of_all_documents(tail: Tail, tmp_path: Path) -> None:
     counted = FIRST._replace(lengths={"4": 2}, longest=3)
-    state = STATE._replace(shards=[FIRST if is_older else counted, counted])
-    content = finish(folder_at(str(tmp_path)), state, tail)
-    lengths = {**({"1": 1} if tail.documents else {}), "4": 4}
-    assert content.get("lengths") == (None if is_older else lengths)
-    assert content.get("longest") == (None if is_older else 3)
+    content = finish(folder_at(str(tmp_path)), STATE._replace(shards=[counted, counted]), tail)
+    assert content["lengths"] == {**({"1": 1} if tail.documents else {}), "4": 4}
+    assert content["longest"] == 3
 
 
 def test_totals() -> None:

@@ -244,45 +244,6 @@ def test_runs_of_a_mask_decode_each_id_once(
     assert sum(run.tokens for run in row.runs) == len(row.ids)
 
 
-def test_shards_of_older_versions_are_read(chats: Path, tmp_path: Path) -> None:
-    """Their settings name neither masks nor forms of chats; they may be continued, too."""
-    options: dict[str, Any] = {"chat_column": "messages", "chat_template": CHATML}
-    encode_corpus(chats, TOK, tmp_path / "out", **options)
-    path = tmp_path / "out" / "manifest.json"
-    content = json.loads(path.read_text())
-    for name in ("chats", "preference", "mask", "mask_form", "position_ids", "message_weights"):
-        assert content["settings"].pop(name) is None
-    path.write_text(json.dumps(content))
-    assert check_corpus(tmp_path / "out", TOK)[1:] == ([], len(CHATS), "")
-    assert len(list(decode_corpus(tmp_path / "out", TOK))) == len(CHATS)
-    assert encode_corpus(chats, TOK, tmp_path / "out", resume=True, **options).documents == len(CHATS)
-
-
-def test_masks_of_older_versions_are_not_mixed_with_newer_ones(tmp_path: Path) -> None:
-    """They mark messages of weight 0: `check` knows, and a run that one of them began does not go on."""
-    chat = [CHATS[0][0], {**CHATS[0][1], "weight": 0}, *CHATS[1]]
-    (tmp_path / "a.jsonl").write_text(json.dumps({"messages": chat}) + "\n")
-    out, options = tmp_path / "out", {"chats": True, "chat_template": CHATML, "mask": True}
-    new = encode_corpus(tmp_path / "a.jsonl", TOK, out, **options)
-    path = out / "manifest.json"
-    content = json.loads(path.read_text())
-    del content["settings"]["message_weights"]
-    path.write_text(json.dumps(content))
-    assert check_corpus(out, TOK).problems == [
-        "part-00000: not the assistant_masks that the tokenizer gives for its first documents"
-    ]
-    with pytest.raises(CorpusError, match="the work was begun with message_weights None, not True"):
-        encode_corpus(tmp_path / "a.jsonl", TOK, out, resume=True, **options)
-    (tmp_path / "a.jsonl").write_text(json.dumps({"messages": chat[:1] + CHATS[0][1:] + chat[2:]}) + "\n")
-    old = encode_corpus(tmp_path / "a.jsonl", TOK, tmp_path / "old", **options)
-    assert old.manifest["assistant_tokens"] > new.manifest["assistant_tokens"]
-    path = tmp_path / "old" / "manifest.json"
-    content = json.loads(path.read_text())
-    del content["settings"]["message_weights"]
-    path.write_text(json.dumps(content))
-    assert check_corpus(tmp_path / "old", TOK)[1:] == ([], 1, "")
-
-
 # ---- texts without a token ---------------------------------------------------------------------------------
 
 
@@ -429,7 +390,7 @@ def test_options_that_contradict_each_other(
         (["--mask-form", "labels"], "for chats: give --chats or --chat-column NAME"),
         (["--chats", "--chat-column", "messages"], "give either"),
         (["--chat-column", "messages", "--preference", "chosen"], "--preference chosen is for --chats"),
-        (["--position-ids"], "are for packed rows (--pack N)"),
+        (["--position-ids"], "--position-ids is for packed rows (--pack N)"),
         (["--chats", "--chat-template", CHATML, "--mask-parts", "content,ends"], "not 'ends'"),
     ],
 )
