@@ -1,80 +1,13 @@
-// Ids that grow at the end, in memory that Python can take over without a copy.
+// The ids of a text, as they are made.
 
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <utility>
 
-#include "memory.h"
+#include "growing_array.h"
 
 namespace ggufbpe {
 
-// Ids that grow at the end; those for which 8 MB are reserved are in huge pages. Unused memory is not touched.
-class Ids {
-public:
-    Ids() = default;
-    ~Ids() { free(); }
-    Ids(Ids &&other) noexcept { swap(other); }
-    Ids &operator=(Ids &&other) noexcept {
-        swap(other);
-        return *this;
-    }
-
-    int32_t *data() { return data_; }
-    const int32_t *data() const { return data_; }
-    size_t size() const { return size_; }
-
-    // Room for `count` more that do not move. The ids have the system hand out many pages at once as they grow; if threads write
-    // side by side, `in_parallel`, only as long as huge ones come quickly, since the other threads wait meanwhile.
-    void reserve(size_t count, bool in_parallel);
-
-    // Where the next ids are written, with room for `count`. advance() then says how many there are.
-    int32_t *room(size_t count) {
-        if (capacity_ - size_ < count) grow(count);
-        return data_ + size_;
-    }
-    void advance(const int32_t *end) { size_ = static_cast<size_t>(end - data_); }
-    void push(int32_t id) {
-        *room(1) = id;
-        ++size_;
-    }
-    void append(const int32_t *ids, size_t count) {
-        if (count) std::memcpy(room(count), ids, count * sizeof(int32_t));
-        size_ += count;
-    }
-    bool has_room(size_t count) const { return std::max(capacity_, pages_.bytes / sizeof(int32_t)) - size_ >= count; }
-    void truncate(size_t size) { size_ = size; }
-    void clear() { size_ = 0; }
-    size_t drop_front(size_t count) {
-        if (count) std::memmove(data_, data_ + count, (size_ - count) * sizeof(int32_t));
-        size_ -= count;
-        return count;
-    }
-    size_t bytes() const { return capacity_ * sizeof(int32_t); }
-
-    // Gives back unused memory, if it is much.
-    void shrink();
-
-private:
-    void grow(size_t count);
-    void move_to(size_t capacity);
-    void cut();
-    void free();
-    void swap(Ids &other) noexcept {
-        std::swap(data_, other.data_);
-        std::swap(size_, other.size_);
-        std::swap(capacity_, other.capacity_);
-        std::swap(pages_, other.pages_);
-        std::swap(in_parallel_, other.in_parallel_);
-    }
-
-    int32_t *data_ = nullptr;
-    size_t size_ = 0, capacity_ = 0;
-    HugePages::Mapping pages_;  // where the data are, unless from malloc
-    bool in_parallel_ = false;
-};
+using Ids = GrowingArray<int32_t>;
 
 }  // namespace ggufbpe
