@@ -16,6 +16,7 @@
 #include "bind_encoder.h"
 #include "bind_files.h"
 #include "bind_lock.h"
+#include "bind_text.h"
 #include "bind_vocabulary.h"
 #include "bindings.h"
 #include "bpe/bpe_model.h"

@@ -1,13 +1,11 @@
-// What the parts of the extension module share that take an encoder: its object, and texts as it reads them.
+// What the parts of the extension module share that take an encoder: its object.
 #pragma once
 
 #include <nanobind/nanobind.h>
 
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <new>
 
 #include "bind_lock.h"
 #include "encoder.h"
@@ -15,61 +13,6 @@
 namespace ggufbpe {
 
 namespace nb = nanobind;
-
-// A text as the encoder reads it. A str or bytes must outlive it; a mutable buffer is copied, so that it cannot change.
-class Source {
-public:
-    explicit Source(nb::handle object) {
-        PyObject *text = object.ptr();
-        if (PyUnicode_Check(text)) {
-            Py_ssize_t size;
-            const char *data = PyUnicode_AsUTF8AndSize(text, &size);
-            if (!data) refuse(text);
-            text_ = {reinterpret_cast<const unsigned char *>(data), static_cast<size_t>(size), true};
-        } else if (PyBytes_Check(text)) {
-            text_ = {reinterpret_cast<const unsigned char *>(PyBytes_AS_STRING(text)),
-                     static_cast<size_t>(PyBytes_GET_SIZE(text)), false};
-        } else if (PyByteArray_Check(text) || PyMemoryView_Check(text)) {
-            copy(text);
-        } else {
-            const nb::str name(object.type().attr("__name__"));
-            const bool several = PyList_Check(text) || PyTuple_Check(text);
-            PyErr_Format(PyExc_TypeError, "text must be str or bytes, not %U%s", name.ptr(),
-                         several ? "; the methods that end in _batch take several texts" : "");
-            throw nb::python_error();
-        }
-    }
-    const Text &text() const { return text_; }
-
-private:
-    // Throws the error of a str that has no UTF-8: a ValueError that names the surrogate and its place.
-    [[noreturn]] static void refuse(PyObject *text) {
-        nb::python_error error;
-        if (!error.matches(PyExc_UnicodeEncodeError)) throw error;
-        const auto at = nb::cast<Py_ssize_t>(error.value().attr("start"));
-        char name[16];
-        std::snprintf(name, sizeof name, "U+%04X", static_cast<unsigned>(PyUnicode_ReadChar(text, at)));
-        PyErr_Format(PyExc_ValueError,
-                     "the text has a lone surrogate, %s, at character %zd, which UTF-8 cannot write; give bytes, or encode "
-                     "with errors='replace' first",
-                     name, at);
-        throw nb::python_error();
-    }
-
-    void copy(PyObject *object) {
-        Py_buffer view;
-        if (PyObject_GetBuffer(object, &view, PyBUF_FULL_RO)) throw nb::python_error();
-        const auto size = static_cast<size_t>(view.len);
-        copy_.reset(new (std::nothrow) unsigned char[size + 1]);
-        const int failed = copy_ ? PyBuffer_ToContiguous(copy_.get(), &view, view.len, 'C') : (PyErr_NoMemory(), -1);
-        PyBuffer_Release(&view);
-        if (failed) throw nb::python_error();
-        text_ = {copy_.get(), size, false};
-    }
-
-    Text text_{nullptr, 0, true};
-    std::unique_ptr<unsigned char[]> copy_;
-};
 
 // The Python ints of token ids, each made on first use and then shared: a list is only references to them. Places in a text
 // are numbers as well: those below the number of tokens are the same ints. They belong to the interpreter of the encoder's

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "bind_encoder.h"
+#include "bind_text.h"
 #include "bindings.h"
 #include "split/splitter.h"
 #include "tokenizer/boundaries.h"

@@ -81,5 +81,6 @@ void GrowingArray<T>::free() {
 }
 
 template class GrowingArray<int32_t>;
+template class GrowingArray<unsigned char>;
 
 }  // namespace ggufbpe

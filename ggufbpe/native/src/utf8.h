@@ -124,4 +124,36 @@ inline unsigned write_utf8(uint32_t code_point, unsigned char *to) {
     return 4;
 }
 
+// Whether 16 code points are ASCII.
+template <typename CodePoint>
+bool are_ascii(const CodePoint *from) {
+    constexpr CodePoint ABOVE = static_cast<CodePoint>(~CodePoint(0x7F));
+    uint64_t words[2 * sizeof(CodePoint)], mask = ABOVE, all = 0;
+    for (size_t bits = 8 * sizeof(CodePoint); bits < 64; bits *= 2) mask |= mask << bits;
+    std::memcpy(words, from, sizeof words);
+    for (const uint64_t word : words) all |= word;
+    return !(all & mask);
+}
+
+// Writes many code points as UTF-8; returns where it ends, or null if one is a surrogate, which has none.
+template <typename CodePoint>
+unsigned char *write_utf8(const CodePoint *from, size_t count, unsigned char *to) {
+    constexpr size_t GROUP = 16;
+    for (const CodePoint *const end = from + count; from != end;) {
+        const size_t some = std::min(GROUP, static_cast<size_t>(end - from));
+        if (some == GROUP && are_ascii(from)) {
+            for (size_t i = 0; i < GROUP; ++i) to[i] = static_cast<unsigned char>(from[i]);
+            to += GROUP;
+        } else {
+            for (size_t i = 0; i < some; ++i) {
+                const uint32_t code_point = from[i];
+                if ((code_point & 0xFFFFF800u) == 0xD800) return nullptr;
+                to += write_utf8(code_point, to);
+            }
+        }
+        from += some;
+    }
+    return to;
+}
+
 }  // namespace ggufbpe
