@@ -14,6 +14,7 @@ from .chat_markers import without_comments
 from .facts import TEXTS_OF_IDS, Facts
 from .finding import Finding
 from .pretokenizer_checks import is_of_other_family
+from .special_id_checks import usual_token
 
 _K = TokenizerKey
 
@@ -59,23 +60,17 @@ def _right_ids(model: Facts, token: int) -> dict[str, int]:
 
     A text that is usual for EOS, such as "<|eot_id|>" of a tuned model, is no wrong one. "<|endoftext|>" may be both.
     """
-    text, right = model.tokens[token], {}
-    for key, other in ((_K.BOS_ID, _K.EOS_ID), (_K.EOS_ID, _K.BOS_ID)):
-        is_usual = text in TEXTS_OF_IDS[key]
+    right = {}
+    for key in (_K.BOS_ID, _K.EOS_ID):
+        is_usual = model.tokens[token] in TEXTS_OF_IDS[key]
         own = model.id_of_family(key)
         if own is None and not is_usual:
-            own = next((each for each in model.usual_ids(key) if _is_only(model, each, other)), None)
+            own = usual_token(model, key)
         elif is_usual and key == _K.EOS_ID:
             continue
         if own is not None and own != token:
             right[key] = own
     return right
-
-
-def _is_only(model: Facts, token: int, other: str) -> bool:
-    """Check that a token is a marker whose text is not usual for another special id."""
-    text = model.tokens[token]
-    return text not in TEXTS_OF_IDS[other] and text not in model.merged and not model.is_normal(token)
 
 
 def bos_switched_off(model: Facts) -> Iterator[Finding]:

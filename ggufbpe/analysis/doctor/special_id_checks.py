@@ -155,16 +155,31 @@ def _is_of_wrong_kind(model: Facts, key: str, token: int) -> bool:
     theirs = model.id_of_family(key)
     if theirs == token:
         return False
+    is_apart = text in _NO_SEPARATORS  # PAD, UNK and MASK neither begin nor end texts
     if key == _K.EOS_ID:
         ends = text in END_OF_GENERATION or text in TEXTS_OF_IDS[_K.EOS_ID] or _is_named_end(model, text)
         at_end, before_next = model.rendered.behind_answer if model.rendered else (b"", b"")
         written = original_bytes(text)
         if written in at_end + before_next:
             return not ends and written not in at_end and _has_end(model, at_end)
-        return not ends and theirs is not None
-    if theirs is None:
+        return not ends and (theirs is not None or is_apart)
+    if key != _K.BOS_ID or not model.adds("bos") or text in TEXTS_OF_IDS[_K.BOS_ID]:
         return False
-    return key == _K.BOS_ID and model.adds("bos") and text not in TEXTS_OF_IDS[_K.BOS_ID]
+    is_apart |= text in TEXTS_OF_IDS[_K.EOS_ID]
+    return theirs is not None or (is_apart and usual_token(model, key) is not None)
+
+
+def usual_token(model: Facts, key: str) -> int | None:
+    """Return the marker whose text is usual for BOS, or for EOS, and not for both; None if there is none.
+
+    "<|endoftext|>" is usual for both.
+    """
+    other = _K.BOS_ID if key == _K.EOS_ID else _K.EOS_ID
+    for token in model.usual_ids(key):
+        text = model.tokens[token]
+        if not (text in TEXTS_OF_IDS[other] or text in model.merged or model.is_normal(token)):
+            return token
+    return None
 
 
 def _has_end(model: Facts, text: bytes) -> bool:
@@ -228,6 +243,8 @@ def missing_special_ids(model: Facts) -> Iterator[Finding]:
         # The default of a model such as BERT is mostly right; that of GPT-2 is a comma.
         is_right = token is not None and not model.kind.has_pre_tokenizer and not model.is_normal(token)
         is_right &= model.id_of_family(key) in (None, token)
+        if is_right and key != _K.SEP_ID and model.tokens[token] not in TEXTS_OF_IDS[key]:
+            is_right = usual_token(model, key) is None  # Gemma's <bos> is 2, and 1, the default, is <eos>
         if key not in model.file and not is_right:
             default = "there is none" if token is None else f"llama.cpp uses {token}, {model.quoted(token)}"
             yield Finding(

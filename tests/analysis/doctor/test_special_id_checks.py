@@ -308,6 +308,43 @@ def test_a_default_that_the_family_does_not_use_is_wrong(facts_of: FactsOf) -> N
     assert (finding.id, finding.fix) == ("special_id_missing", model.set(K.EOS_ID, 2))
 
 
+@pytest.mark.parametrize(("key", "default"), [(K.BOS_ID, 1), (K.EOS_ID, 2)])
+def test_a_default_of_another_use_is_wrong(key: str, default: int, facts_of: FactsOf) -> None:
+    """As in Gemma, whose <eos> is 1 and <bos> is 2: SentencePiece's defaults are the other way round."""
+    keys = scored_keys(["▁word"])
+    keys[K.LIST][:3] = ["<unk>", "<eos>", "<bos>"]
+    keys |= {K.BOS_ID: 2, K.EOS_ID: 1}
+    right = keys.pop(key)
+    model = facts_of(keys)
+    [finding] = missing_special_ids(model)
+    assert (finding.id, finding.severity, finding.where.key) == ("special_id_missing", "warning", key)
+    assert f"llama.cpp uses {default}, " in finding.evidence
+    assert finding.fix == model.set(key, right)
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "right"),
+    [
+        (K.EOS_ID, "<pad>", "</s>"),
+        (K.EOS_ID, "<unk>", "</s>"),
+        (K.EOS_ID, "<|mine|>", ""),
+        (K.BOS_ID, "<pad>", "<s>"),
+        (K.BOS_ID, "</s>", "<s>"),
+        (K.BOS_ID, "<|im_end|>", "<s>"),
+        (K.BOS_ID, "<|mine|>", ""),  # which a tuned model may have
+        (K.BOS_ID, "<|im_start|>", ""),
+    ],
+)
+def test_without_a_known_family_the_text_tells_that_an_id_has_another_use(
+    key: str, text: str, right: str, facts_of: FactsOf
+) -> None:
+    keys = scored_keys(["▁word"], ["<pad>", "<|im_start|>", "<|im_end|>", "<|mine|>", "<|end|>"])
+    ids = {token: index for index, token in enumerate(keys[K.LIST])}
+    model = facts_of({**keys, K.EOS_ID: ids["<|end|>"], key: ids[text]})
+    fixes = [finding.fix for finding in wrong_special_ids(model)]
+    assert fixes == ([model.set(key, ids[right])] if right else [])
+
+
 def test_what_merges_make_is_no_substitute_for_an_eos(facts_of: FactsOf) -> None:
     """Of a vocabulary of Qwen 2 that was cut down: its "</s>" is text, of which llama.cpp makes a control token."""
     model = facts_of(small_keys(merges=("< /", "</ s", "</s >"), eos_token_id=151643))
