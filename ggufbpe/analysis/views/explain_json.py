@@ -72,7 +72,7 @@ def of_parts(whole: Parts, chat: ChatTokens | None = None, *, merges: bool = Fal
         if key == "text":
             yield from _text(whole)
         elif key in lists:
-            yield from _list(lists[key])
+            yield from terminal.json_list(lists[key])
         else:
             yield terminal.json_text(value, indent=2).replace("\n", "\n  ")
     yield "\n}\n"
@@ -88,15 +88,6 @@ def _word(whole: Parts, word: Word, before: Totals, merges: bool) -> dict[str, A
         **found,
         "alone": {"merges": [as_json(each) for each in alone.merges], "symbols": list(alone.symbols)},
     }
-
-
-def _list(items: Iterable[Any]) -> Iterator[str]:
-    is_empty = True
-    for item in items:
-        yield "[\n    " if is_empty else ",\n    "
-        yield terminal.json_text(item, indent=2).replace("\n", "\n    ")
-        is_empty = False
-    yield "[]" if is_empty else "\n  ]"
 
 
 def _text(whole: Parts) -> Iterator[str]:

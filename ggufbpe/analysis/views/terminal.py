@@ -58,12 +58,19 @@ def json_bytes(value: object) -> bytes:
 
 def json_parts(value: Mapping[str, object], name: str, items: Iterable[object]) -> Iterator[bytes]:
     """What `json_bytes` makes of an object whose last field `name` is a list, item by item, as it may be large."""
-    head = json_text({**value, name: []}, indent=2).removesuffix("]\n}")
-    between = "\n    "
+    yield json_text({**value, name: []}, indent=2).removesuffix("[]\n}").encode()
+    yield from (part.encode() for part in json_list(items))
+    yield b"\n}\n"
+
+
+def json_list(items: Iterable[object]) -> Iterator[str]:
+    """A list that is a field of an object, as `json_bytes` writes it there; item by item."""
+    is_empty = True
     for item in items:
-        yield (head + between + json_text(item, indent=2).replace("\n", "\n    ")).encode()
-        head = ","
-    yield (f"{head}]\n}}\n" if head != "," else "\n  ]\n}\n").encode()
+        yield "[\n    " if is_empty else ",\n    "
+        yield json_text(item, indent=2).replace("\n", "\n    ")
+        is_empty = False
+    yield "[]" if is_empty else "\n  ]"
 
 
 def json_text(value: object, indent: int | None = None) -> str:
