@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Iterable
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
-from ..._util.spelling import SPACE
+from ..._util.spelling import BYTE_TOKENS, SPACE
 from ...gguf.constants import TokenType
 from ...models.bpe.merge import BYTE_CHARS, texts_made_by
 from ...models.special_ids import MADE_CONTROL
@@ -84,6 +84,8 @@ class MarkerTokens:
 
     def may_become(self, token: int, kind: str) -> bool:
         """Check that a token may be given a type though that changes what the token decodes to."""
+        if kind == TokenType.BYTE.name:
+            return self._tokens[token] in BYTE_TOKENS
         if kind == TokenType.NORMAL.name or (kind == TokenType.USER_DEFINED.name and self.lacks_words):
             return token in self or self.is_word(token)
         is_added = kind == TokenType.USER_DEFINED.name and is_added_word(self._tokens[token])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from small_models import FactsOf, K, facts_of, family_keys, small_keys
+import pytest
+from small_models import FactsOf, K, facts_of, family_keys, scored_keys, small_keys
 
 from ggufbpe.analysis.doctor.advice import advised, left_unlike_family
 from ggufbpe.analysis.doctor.checks import findings_of
 from ggufbpe.analysis.doctor.finding import Finding, Where
-from ggufbpe.gguf.constants import GGUFValueType
+from ggufbpe.gguf.constants import GGUFValueType, TokenType
 
 __all__ = ["facts_of"]  # the fixture
 
@@ -85,3 +86,19 @@ def test_where_a_finding_has_two_commands_the_one_that_harms_nothing_is_taken(fa
     assert told.fix == either
     assert proposal is not None
     assert proposal.command == model.set(K.EOS_ID, IM_START)
+
+
+@pytest.mark.parametrize(
+    "kind", [TokenType.NORMAL, TokenType.CONTROL, TokenType.USER_DEFINED, TokenType.UNUSED]
+)
+@pytest.mark.parametrize("number", [1, 2, 256])
+def test_bytes_of_another_type_become_bytes_however_few_they_are(
+    kind: TokenType, number: int, facts_of: FactsOf
+) -> None:
+    keys = scored_keys(["▁word"])
+    first = keys[K.LIST].index("<0x0A>") if number < 256 else 3
+    keys[K.TOKEN_TYPE][first : first + number] = [int(kind)] * number
+    model = facts_of(keys)
+    _, proposal = advised(model, findings_of(model))
+    assert proposal is not None
+    assert proposal.command == model.set_types(BYTE=range(first, first + number))
