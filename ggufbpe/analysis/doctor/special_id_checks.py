@@ -195,7 +195,13 @@ def _is_named_end(model: Facts, text: str) -> bool:
     """
     if not (BRACKETED.fullmatch(text) and _NAMED_END.search(text)):
         return False
-    return not any(end in text and text.replace(end, begin) in model.ids for end, begin in _BEGINNINGS)
+    return not beginnings_of(model, text)
+
+
+def beginnings_of(model: Facts, text: str) -> list[int]:
+    """Return the tokens that begin what a marker ends by its name: of <|end_header_id|>, <|start_header_id|>."""
+    pairs = [(end, text.replace(end, begin)) for end, begin in _BEGINNINGS]
+    return [model.ids[other] for end, other in pairs if end in text and other in model.ids]
 
 
 def _wrong_kind(model: Facts, name: str, key: str, token: int) -> Finding:

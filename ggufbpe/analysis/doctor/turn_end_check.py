@@ -13,6 +13,7 @@ from .facts import Facts
 from .finding import Finding
 from .known_template_check import replacement
 from .sample_prompts import ANSWER, QUESTION
+from .special_id_checks import beginnings_of
 from .template_checks import is_cut
 
 _K = TokenizerKey
@@ -97,10 +98,16 @@ def _begins_answers(model: Facts, token: int) -> bool:
 def _end_of_turn(model: Facts, last: list[int], before_next: list[int]) -> int | None:
     """Which of the special tokens after an answer ends it: some may begin what follows.
 
-    After the last answer, some templates write nothing, and some the beginning of another one.
+    After the last answer, some templates write nothing, and some the beginning of another one. What ends the name of
+    the next role, as <|end_header_id|>, ends no turn.
     """
     same = [one for one, other in zip(last, before_next) if one == other] if last else before_next
-    ends = [token for token in same if _END.search(model.tokens[token])]
+    ends = [
+        token
+        for at, token in enumerate(same)
+        if _END.search(model.tokens[token])
+        and set(same[:at]).isdisjoint(beginnings_of(model, model.tokens[token]))
+    ]
     return ends[-1] if ends else same[0] if same else None
 
 

@@ -32,6 +32,26 @@ def test_turns_that_do_not_end(template: str, expected: list[tuple[str, str]], f
 
 
 @pytest.mark.parametrize(
+    ("end", "expected"),
+    [
+        ("</s>", []),  # no token, so text, which another check reports
+        ("", [("turn_end", "note")]),
+        ("<|turn_end|>", [("turn_end", "warning")]),
+    ],
+)
+def test_what_ends_the_name_of_the_next_role_ends_no_turn(
+    end: str, expected: list[tuple[str, str]], facts_of: FactsOf
+) -> None:
+    """As <|end_header_id|> in Llama 3's chats: <|start_header_id|>user<|end_header_id|>."""
+    template = "{% for m in messages %}<|start_name|>{{ m.role }}<|end_name|>{{ m.content }}END{% endfor %}"
+    template = (template + "<|start_name|>assistant<|end_name|>").replace("END", end)
+    added = ("<|start_name|>", "<|end_name|>", "<|turn_end|>")
+    findings = list(turn_ends(facts_of(with_template(template, *added))))
+    assert found(findings) == expected
+    assert not any(f"={SIZE + 1} " in finding.fix for finding in findings)
+
+
+@pytest.mark.parametrize(
     "template",
     [
         CHATML.replace("<|im_end|>", ""),  # <|im_start|> begins the next turn, and ends none
