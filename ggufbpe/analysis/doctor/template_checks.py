@@ -219,7 +219,7 @@ def bos_twice(model: Facts) -> Iterator[Finding]:
             "llama-server removes one. A program that renders the template itself and then encodes the prompt with "
             "special tokens added gets two, and many models answer worse with that.",
             "nothing to do for llama-server; elsewhere, encode prompts without adding BOS"
-            + (f", or {fix}" if fix else ""),
+            + (f", or {fix}" if fix and model.family else ""),  # else the file alone says that BOS is right
             model.key(_K.CHAT_TEMPLATE),
             {"bos": tokenizer.bos_id, "text": text},
             f"BOS is added to every text, and the chat template writes it as well ({written}).",

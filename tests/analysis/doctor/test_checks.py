@@ -411,6 +411,7 @@ WITHOUT_COMMAND = {
     *("missing_key", "no_system_role", "padding_tokens", "round_trip", "tools_not_shown", "types_length"),
     *("unreachable_tokens", "merges of another type", "refuses the system", "refuses tools"),
     *("forgets the system", "template of a model like it", "template of the model it was made from"),
+    *("BOS twice elsewhere", "BOS twice elsewhere, spelt out"),
 }
 
 

@@ -139,6 +139,12 @@ def test_a_second_bos(
     assert found(bos_twice(facts_of(with_template(template, add_bos_token=add_bos)))) == expected
 
 
+def test_bos_that_llama_server_writes_once_stays_before_other_texts(facts_of: FactsOf) -> None:
+    """As in DeepSeek V3: its file adds BOS, which its pre-tokenizer alone does not, and its template writes it."""
+    [finding] = bos_twice(facts_of(with_template("{{ bos_token }}" + CHATML, add_bos_token=True)))
+    assert finding.fix == "nothing to do for llama-server; elsewhere, encode prompts without adding BOS"
+
+
 @pytest.mark.parametrize(
     ("keys", "is_found"),
     [
