@@ -155,7 +155,7 @@ def _is_of_wrong_kind(model: Facts, key: str, token: int) -> bool:
     theirs = model.id_of_family(key)
     if theirs == token:
         return False
-    is_apart = text in _NO_SEPARATORS  # PAD, UNK and MASK neither begin nor end texts
+    is_apart = model.obeys_flags and text in _NO_SEPARATORS  # in BERT, nothing depends on EOS
     if key == _K.EOS_ID:
         ends = text in END_OF_GENERATION or text in TEXTS_OF_IDS[_K.EOS_ID] or _is_named_end(model, text)
         at_end, before_next = model.rendered.behind_answer if model.rendered else (b"", b"")

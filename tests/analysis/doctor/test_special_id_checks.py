@@ -308,6 +308,13 @@ def test_a_default_that_the_family_does_not_use_is_wrong(facts_of: FactsOf) -> N
     assert (finding.id, finding.fix) == ("special_id_missing", model.set(K.EOS_ID, 2))
 
 
+def test_an_eos_that_is_never_used_may_be_any_token(facts_of: FactsOf) -> None:
+    keys = scored_keys(["▁word"], ["[PAD]", "[CLS]", "[SEP]"])
+    ids = {K.EOS_ID: "[PAD]", K.BOS_ID: "[CLS]", K.SEP_ID: "[SEP]"}
+    ids = {key: keys[K.LIST].index(text) for key, text in ids.items()}
+    assert not list(wrong_special_ids(facts_of({**keys, **ids, K.MODEL: "bert"})))
+
+
 @pytest.mark.parametrize(("key", "default"), [(K.BOS_ID, 1), (K.EOS_ID, 2)])
 def test_a_default_of_another_use_is_wrong(key: str, default: int, facts_of: FactsOf) -> None:
     """As in Gemma, whose <eos> is 1 and <bos> is 2: SentencePiece's defaults are the other way round."""
