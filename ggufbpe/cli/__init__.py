@@ -190,7 +190,7 @@ def _parse(head: list[str], name: str | None, tail: list[str]) -> argparse.Names
     first, others = top.parse_known_args(head)
     if others:
         top.error(
-            f"there is no flag {others[0]!r} before the command; flags stand behind it: ggufbpe tokenize -m ..."
+            f"there is no flag {others[0]!r} before the command; flags come after it: ggufbpe tokenize -m ..."
         )
     if first.version:
         from .. import LLAMA_CPP, __version__

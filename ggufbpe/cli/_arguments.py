@@ -334,7 +334,8 @@ def add_sources(parser: Parser, what: str) -> None:
 def add_stdin(parser: Parser, what: str) -> None:
     """`--stdin`; see `_input.settle_stdin`."""
     parser.add_switch(
-        "--stdin", help=f"{what} standard input; the default if something is piped in and no text is given"
+        "--stdin",
+        help=f"{what} standard input; the default if something is piped in and no other input is given",
     )
 
 

@@ -27,8 +27,8 @@ def add_fit_flags(parser: Parser) -> None:
     add = parser.add_argument
     parser.add_number(
         "--fit",
-        help="leave out the fewest of the oldest turns such that the prompt has at most N tokens; the messages of the "
-        "system and the last turn stay, unless the flags below say otherwise",
+        help="leave out the fewest of the oldest turns such that the prompt has at most N tokens; system messages "
+        "and the last turn stay, unless the flags below say otherwise",
     )
     parser.add_number("--answer", help="with --fit: of these tokens, leave N for the answer")
     add(

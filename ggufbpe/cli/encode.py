@@ -76,7 +76,7 @@ def add_arguments(parser: Parser) -> None:
     add(
         "--ray",
         metavar="ADDRESS",
-        help="encode on a Ray cluster: its address, auto, or local for one of this machine's processes",
+        help="encode on a Ray cluster: its address, auto, or local for one on this machine",
     )
     add(
         "--on-error",
@@ -111,12 +111,13 @@ def _add_chat_flags(parser: Parser) -> None:
     add_template_flags(parser)
     parser.add_switch(
         "--mask",
-        help="of chats: write what the assistant wrote beside the ids (--mask-parts and --mask-form imply it)",
+        help="with chats: write beside the ids which of them the assistant wrote (--mask-parts and --mask-form "
+        "imply it)",
     )
     add(
         "--mask-parts",
         metavar="PARTS",
-        help="what of it, with commas: content, reasoning, tool_calls, end (default: all)",
+        help="what of it to mark, with commas: content, reasoning, tool_calls, end (default: all)",
     )
     add(
         "--mask-form",
@@ -129,7 +130,7 @@ def _add_row_flags(parser: Parser) -> None:
     add = parser.add_argument
     parser.add_switch("--lines", help="take each line of a plain text file as a document")
     parser.add_switch("--bos", help="put BOS before each document")
-    add("--no-eos", dest="eos", action="store_false", help="put no EOS behind each document")
+    add("--no-eos", dest="eos", action="store_false", help="put no EOS after each document")
     parser.add_switch("--parse-special", help="encode special tokens written out in a text as these tokens")
     parser.add_number(
         "--max-length",
@@ -140,7 +141,7 @@ def _add_row_flags(parser: Parser) -> None:
     )
     parser.add_switch(
         "--whole",
-        help="with --pack, of chats: begin a new row with a chat that does not fit the rest of one, and fill rows up "
+        help="with --pack, for chats: begin a new row with a chat that does not fit the rest of one, and fill rows up "
         "with padding, or with EOS if the model has none; only a chat longer than a row is cut",
     )
     parser.add_switch(

@@ -85,7 +85,7 @@ def add_arguments(parser: Parser) -> None:
         metavar="PIECE",
         help='say why this token was not produced; PIECE is text (" world") or as in the vocabulary ("Ġworld")',
     )
-    parser.add_switch("--merges", help="of words that are taken whole, show how they would have been merged")
+    parser.add_switch("--merges", help="show how words that are taken whole would have been merged")
     parser.add_switch("--all", help="show a long text in full")
     parser.add_switch("--json", help="print the whole trace as JSON")
     parser.add_argument("--html", metavar="FILE", help="write a self-contained page instead")

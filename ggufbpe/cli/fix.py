@@ -88,12 +88,12 @@ def add_arguments(parser: Parser) -> None:
     parser.add_repeated(
         "--add-token",
         metavar="TEXT[=TYPE]",
-        help="add a token behind the last one, of type USER_DEFINED unless given; not in a model with tensors",
+        help="add a token after the last one, of type USER_DEFINED unless given; not in a model with tensors",
     )
     parser.add_repeated(
         "--remove-token",
         metavar="TOKEN",
-        help="remove a token, given by its id or text, and move the ids behind it; not in a model with tensors",
+        help="remove a token, given by its id or text, and move the ids after it; not in a model with tensors",
     )
     parser.add_repeated(
         "--rename-token", metavar="TOKEN=TEXT", help="give a token, such as a reserved one, another text"

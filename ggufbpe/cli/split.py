@@ -41,8 +41,8 @@ def add_arguments(parser: Parser) -> None:
     add_model(parser)
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
     add_sources(parser, "the text")
-    parser.add_number("--size", "--limit", default=512, help="most tokens of a part (default: 512)")
-    parser.add_number("--overlap", default=0, help="most tokens that a part repeats of the one before it")
+    parser.add_number("--size", "--limit", default=512, help="at most N tokens in a part (default: 512)")
+    parser.add_number("--overlap", default=0, help="repeat at most N tokens of the part before (default: 0)")
     parser.add_switch(
         "--add-special",
         help="count the BOS and EOS that the model adds to each part, as for embeddings",

@@ -66,8 +66,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add_switch("--force", help="write over an existing file")
     parser.add_switch(
         "--trace",
-        help=f"print each merge: the pair and its count; of the first {_RECORDED} also the words as they are cut now, "
-        "the runners-up, and why a tie fell so",
+        help=f"print each merge: the pair and its count; for the first {_RECORDED} also the words as they are cut now, "
+        "the runners-up, and how a tie was decided",
     )
     add("--html", metavar="FILE", help="write a page that replays these merges")
     parser.add_switch("--json", help="print one object: path, tokens, merges …; with --trace, each merge")
@@ -86,8 +86,10 @@ def add_arguments(parser: Parser) -> None:
         metavar="TOKEN",
         help="add this control token, the end of a text (default: the first --special)",
     )
-    parser.add_number("--min-frequency", default=1, help="join no rarer pair (default: 1)")
-    parser.add_number("--max-token-length", help="make no token of more units, bytes or characters")
+    parser.add_number(
+        "--min-frequency", default=1, help="join only pairs that occur at least N times (default: 1)"
+    )
+    parser.add_number("--max-token-length", help="make no token longer than N bytes, or characters")
     add("--seed-vocab", metavar="PATH", help="a .gguf whose tokens and merges come first")
     add_override_kv(parser)
     parser.add_number("--threads", help="count words on N threads (default: all); the result is the same")
@@ -102,13 +104,14 @@ def _add_reading(add: Callable[..., object]) -> None:
         "--field",
         "--text-column",
         metavar="NAME",
-        help='of JSON lines and tables (default: "text"); makes all files that are no tables JSON lines',
+        help='the field or column with the text of JSON lines and tables (default: "text"); all other files are then '
+        "read as JSON lines",
     )
     add(
         "--errors",
         choices=("strict", "replace"),
         default="strict",
-        help="for bytes that are not UTF-8: stop, or U+FFFD",
+        help="bytes that are not UTF-8: stop (default), or take them for U+FFFD",
     )
     add(
         "--word-counts",
@@ -120,7 +123,12 @@ def _add_reading(add: Callable[..., object]) -> None:
 def _add_classic(add: Callable[..., object]) -> None:
     add("--units", choices=UNITS, help="what merging begins with (default: bytes, or what --pre writes)")
     add("--end-of-word", metavar="TEXT", help="a symbol after each word")
-    add("--no-merge-end-of-word", dest="merge_end_of_word", action="store_false", help="never merge it")
+    add(
+        "--no-merge-end-of-word",
+        dest="merge_end_of_word",
+        action="store_false",
+        help="never merge that symbol",
+    )
     add("--unk", metavar="TOKEN", help="the token of characters that are not in the alphabet")
     add("--alphabet", default="", metavar="CHARS", help="characters to include even if the corpus lacks them")
     add("--limit-alphabet", type=int, metavar="N", help="keep only the N most frequent characters")

@@ -27,7 +27,7 @@ def add_arguments(parser: Parser) -> None:
     add_model(parser)
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
     add_sources(parser, "the text")
-    parser.add_number("-n", "--limit", required=True, help="most tokens")
+    parser.add_number("-n", "--limit", required=True, help="at most N tokens")
     parser.add_switch("--add-special", help="count the BOS and EOS that the model adds, as for embeddings")
     parser.add_argument(
         "--side",

@@ -1261,7 +1261,7 @@ def test_the_examples_work(
         (["version"], "did you mean --version?"),
         (["frobnicate"], "; there are tokenize, "),  # its spelling is like that of truncate
         (["model.gguf"], "a command comes first: ggufbpe info model.gguf"),
-        (["-m", "model.gguf", "tokenize"], "no flag '-m' before the command; flags stand behind it"),
+        (["-m", "model.gguf", "tokenize"], "no flag '-m' before the command; flags come after it"),
         (["--bogus"], "--bogus"),
         (["?"], "'?'"),
     ],
