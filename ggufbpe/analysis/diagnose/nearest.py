@@ -20,7 +20,7 @@ from .variants import Variant
 _SAMPLE = 4000  # bytes of a longer text by which partial explanations are chosen
 _PARTIAL = 5  # partial explanations that are listed
 _LEAST_OF_SCORES = 0.5
-_COMPARED = 2000  # ids by which it is told that scores differ
+_COMPARED = 500  # ids by which it is told that scores differ; the time may grow with the cube
 _LEAST_GAIN = 0.1  # the share of the ids that disagree that a partial explanation must explain
 
 
@@ -113,7 +113,8 @@ class Nearest(Search):
 
     def _prefers_others(self) -> bool:
         """Whether most of what differs are other tokens for the same bytes."""
-        ours, theirs = self.ours[:_COMPARED], self.ids[:_COMPARED]
+        start = first_difference(self.ours, self.ids)
+        ours, theirs = (ids[start : start + _COMPARED] for ids in (self.ours, self.ids))
         codes = SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes()
         pairs = {(tuple(ours[a:b]), tuple(theirs[c:d])) for tag, a, b, c, d in codes if tag == "replace"}
         same = sum(self._decoded([*one]) == self._decoded([*other]) != b"" for one, other in pairs)

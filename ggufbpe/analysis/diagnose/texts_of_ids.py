@@ -17,6 +17,7 @@ from ..doctor.token_checks import FILLER, is_written_as_marker
 
 _SURE = 3  # tokens behind an id by which the end of its text is found
 _LONGEST = 80  # bytes of a text that an id may stand for
+_SPACES = rb"\s{0,80}"  # without a limit, three tokens take time by the cube of a run of white space
 _LOST_SIGHT = 2000  # bytes within which the tokens are found again behind a text that they do not have
 _MOST_LOST = 1 << 14  # ids that a vocabulary may lack; one that is further off is no token of a model
 _MOST_SWAPPED = 8  # pairs; ids that differ more are those of another vocabulary
@@ -131,7 +132,7 @@ def _end_before(behind: Sequence[bytes | None], text: bytes, start: int) -> int:
         if not pieces or any(text.find(piece, start, end) < 0 for piece in pieces):
             continue  # before a pattern is compiled, which takes longer
         # special tokens may have white space around them that the text has not, or the ids have not
-        follows = re.compile(rb"\s*".join(map(re.escape, pieces)))
+        follows = re.compile(_SPACES.join(map(re.escape, pieces)))
         if match := follows.search(text, start, end):
             return match.start()
     return -1

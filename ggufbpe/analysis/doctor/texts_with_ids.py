@@ -43,7 +43,7 @@ def encoding(add_special: bool = True, parse_special: bool = True) -> Encode:
 
 
 _LINE = re.compile(rb"\n(?=[^\s])")
-_SPACE = re.compile(rb"\s+")
+_SPACE = re.compile(rb"\s{1,1000}")  # a longer run would be read to its end for each id
 
 
 def parts_of(

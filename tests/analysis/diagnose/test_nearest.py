@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 
 import pytest
 from conftest import ROOT
@@ -96,3 +97,13 @@ def test_what_nothing_explains() -> None:
     [unknown] = found[-1].causes
     assert (unknown.id, unknown.detail["index"]) == ("unknown", 4)
     assert found[-1].explains == pytest.approx((len(ids) - 3) / len(ours))
+
+
+def test_other_tokens_for_the_same_bytes_are_told_in_little_time() -> None:
+    """One token in all places, of which the ids have every other one, takes time by the cube of what is compared."""
+    text = b" hello" * 2000
+    ids = [token if at % 2 else at % 250 for at, token in enumerate(TOKENIZER.encode(text))]
+    found = nearest(ids, text)
+    start = time.thread_time()
+    assert found._prefers_others() is False
+    assert time.thread_time() - start < 5
