@@ -15,6 +15,7 @@ from ..analysis.explain.survey import UntraceableError, Wanted, survey
 from ..analysis.explain.why_not import why_not
 from ..analysis.explain.why_not_words import answer_in_words
 from ..analysis.verify.id_comparison import verify
+from ..analysis.verify.result import Difference
 from ..analysis.verify.shrink import Shrinking, shrink
 from ..analysis.views.explain_json import token_in_word
 from ..chat.token_origins import chat_tokens
@@ -209,13 +210,21 @@ def parting_answer(models: Models, body: Any) -> dict[str, Any]:
     adds, parses = given_flags(given).values()
     if "ids" in given:
         ours, ids = models.of(body), required_ids(given, "ids", MOST_SEARCHED)
-        comparison = verify(ours, [ids], [text], add_special=adds, parse_special=parses).to_dict()
-        return {**comparison, "smallest": _smallest(ours, text.encode(), ids, adds, parses)}
+        found = verify(ours, [ids], [text], add_special=adds, parse_special=parses)
+        # else the search would try once more, in vain, what the comparison has tried
+        is_explained = any(map(_is_explained, found.differences))
+        smallest = _smallest(ours, text.encode(), ids, adds, parses) if is_explained else None
+        return {**found.to_dict(), "smallest": smallest}
     names = given_texts(given, "models", 2)
     if len(names) != 2:
         raise RequestError(400, "'models' must be an array of two names")
     ours, theirs = (models.named(models.known(name)) for name in names)
     return verify(ours, theirs, [text], add_special=adds, parse_special=parses).to_dict()
+
+
+def _is_explained(difference: Difference) -> bool:
+    """Whether a change explains a difference, and not only that the ids are those of another text."""
+    return difference.explains == 1 and all(cause.id != "text_differs" for cause in difference.causes)
 
 
 def _smallest(

@@ -136,6 +136,16 @@ def test_the_smallest_text_that_shows_a_cause(models: Models, name: str) -> None
         assert smallest["theirs"] == [27, 91, 437, 1659, 5239, 91, 29]
 
 
+def test_no_smallest_text_is_sought_where_nothing_explains_the_ids(
+    models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The search takes seconds for a long text, and has been made for the comparison."""
+    monkeypatch.setattr("ggufbpe.server.page_api.search", pytest.fail)
+    answer = parting_answer(models, {"text": "Hello world", "ids": [5000, 17, 5000, 900, 42]})
+    assert answer["differences"]
+    assert answer["smallest"] is None
+
+
 def test_parting_of_two_models(models: Models) -> None:
     answer = parting_answer(models, {"text": "Hello", "models": ["gpt2", "raw"]})
     assert answer["same"] is False
