@@ -166,7 +166,7 @@ def run(arguments: argparse.Namespace) -> int:
     size = _SIZE.fullmatch(arguments.shard_size)
     if size is None:
         raise UsageError(
-            f"--shard-size is a number of bytes, or such as 64M, not {printable(arguments.shard_size)}"
+            f"--shard-size is a number of bytes, such as 64000000 or 64M, not {printable(arguments.shard_size)}"
         )
     _check_flags(arguments)
     from ..data.corpora.corpus_encoding import encode_corpus
