@@ -15,6 +15,7 @@ from ...models.vocabulary import BYTE, UNUSED
 from .facts import TEXTS_OF_IDS, Facts
 from .finding import Finding
 from .marker_types import set_marker_types
+from .tensor_checks import rows
 from .token_checks import BRACKETED, CONTROL_LIKE, FILLER
 
 _K = TokenizerKey
@@ -44,13 +45,18 @@ def wrong_special_ids(model: Facts) -> Iterator[Finding]:
                 default = model.kind.default_ids.get(name)
                 instead = "then has none" if default is None else f"uses the default, {default}"
                 own = model.set_id(key)
+                has_row = token < rows(model)
                 may_be_removed = not model.adds(name) if default is None else _is_right(model, key, default)
                 yield Finding(
                     "error",
                     "special_id_out_of_range",
                     f"The file gives {name.upper()} an id that no token has.",
                     f"llama.cpp ignores it, and {instead}. {_SPECIAL_WHY}",
-                    f"{own}, or remove the key: {model.remove(key)}" if may_be_removed else own,
+                    "convert the model again: its tensors have a row for this token, which was lost"
+                    if has_row
+                    else f"{own}, or remove the key: {model.remove(key)}"
+                    if may_be_removed
+                    else own,
                     model.key(key),
                     None,
                     f"{key} is {token}, but the vocabulary has ids 0 to {size - 1}.",

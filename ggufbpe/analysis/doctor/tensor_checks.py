@@ -13,14 +13,17 @@ from ...gguf.constants import KEY_ARCHITECTURE, TokenizerKey
 from ...gguf.reader import GGUFFile
 from ...gguf.tensors import check_file_type, check_parts, check_tensors, tensor_infos
 from ...gguf.token_edits import TokenChanges, token_edits
+from ...models.special_ids import SPECIAL_IDS
 from .chat_markers import PLAIN_MARKERS, markers_of
-from .facts import Facts
+from .facts import DRAFTERS, Facts
 from .finding import Finding, Where
 
-_EMBEDDING = b"token_embd.weight"
+_EMBEDDING, _OUTPUT = b"token_embd.weight", b"output.weight"
 _SURELY_FILLED = 64  # rows without a token: so few are seldom tokens that were lost
 _MOST_ADDED = 1000  # tokens that a command adds: Windows takes 32,767 characters
 _MOST_REMOVED = 64  # tokens
+# Keys whose ids are those of tokens that do something, and so of no filler.
+_NEVER_FILLED = tuple(key for name, keys, _ in SPECIAL_IDS if name != "pad" for key in keys)
 _REMOTE_FIX = "the file is like this where it is stored: choose another one, or tell its owner"
 
 
@@ -49,21 +52,45 @@ def broken_tensors(file: GGUFFile) -> Iterator[Finding]:
         )
 
 
-def rows_of_tokens(model: Facts) -> Iterator[Finding]:
-    """An embedding that does not have a row for each token.
+def rows(model: Facts, tensor: bytes = _EMBEDDING) -> int:
+    """Return the number of rows of the embedding or the output layer; 0 if there is none, or any number is right.
 
-    Source: src/llama-model.cpp, llama_model_base::load_tensors, where `n_vocab` is the number of tokens. A draft of
-    EAGLE-3 may have any number of rows (src/models/eagle3.cpp).
+    Source: src/llama-model.cpp, llama_model_base::load_tensors, where `n_vocab` is the number of tokens. A draft may
+    have any number of rows (src/models/eagle3.cpp).
     """
-    if model.text(KEY_ARCHITECTURE) == "eagle3":
-        return
+    architecture = model.text(KEY_ARCHITECTURE)
+    if architecture == "eagle3" or (tensor == _OUTPUT and architecture in DRAFTERS):
+        return 0
     try:
         shapes = {info.name: info.shape for info in tensor_infos(model.source)}
     except GGUFError:  # which `broken_tensors` reports
+        return 0
+    return (*shapes.get(tensor, ()), 0, 0)[1]
+
+
+def rows_of_tokens(model: Facts) -> Iterator[Finding]:
+    """An embedding, or an output layer, that does not have a row for each token."""
+    size = len(model.tokens)
+    of_tensors = {tensor: rows(model, tensor) for tensor in (_EMBEDDING, _OUTPUT)}
+    wrong = [tensor for tensor, number in of_tensors.items() if number and number != size]
+    if not wrong or not size:
         return
-    rows, size = (*shapes.get(_EMBEDDING, ()), 0, 0)[1], len(model.tokens)
-    if not rows or not size or rows == size:
-        return
+    tensor, number = wrong[0], of_tensors[wrong[0]]
+    fix = _as_many_tokens(model, number) if len({*of_tensors.values(), 0}) == 2 else ""
+    yield Finding(
+        "error",
+        "vocabulary_size",
+        f"The model has {counted(number, 'token')} by its tensors, and {size} by its vocabulary.",
+        f"llama.cpp refuses the file: '{tensor.decode()}' has wrong shape.",
+        fix or "convert the model again, with the tokenizer that belongs to it",
+        model.key(TokenizerKey.LIST),
+        {"rows": number, "tokens": size},
+    )
+
+
+def _as_many_tokens(model: Facts, rows: int) -> str:
+    """Return how a vocabulary gets as many tokens as there are rows; "" where none but the right ones would do."""
+    size = len(model.tokens)
     add = [f"[PAD{at}]" for at in range(size, min(rows, size + _MOST_ADDED + 1))]
     remove = range(rows, min(size, rows + _MOST_REMOVED + 1))
     try:
@@ -71,6 +98,7 @@ def rows_of_tokens(model: Facts) -> Iterator[Finding]:
         is_used = any(model.tokens[at] in model.template for at in remove)
         missing = [marker for marker in markers_of(model.template) if marker not in model.ids]
         is_lost = bool(add) and not all(map(PLAIN_MARKERS.fullmatch, missing))
+        is_lost |= any(size <= (model.scalar(key) or 0) < rows for key in _NEVER_FILLED)
         is_possible = len(add) <= _MOST_ADDED and len(remove) <= _MOST_REMOVED and not (is_used or is_lost)
     except (GGUFError, ValueError):  # such as a special id among the tokens that would be removed
         is_possible = False
@@ -81,17 +109,7 @@ def rows_of_tokens(model: Facts) -> Iterator[Finding]:
     )
     if len(add) > _SURELY_FILLED:
         how = f"if the original tokenizer has no more tokens, {how}"
-    yield Finding(
-        "error",
-        "vocabulary_size",
-        f"The model has {counted(rows, 'token')} by its tensors, and {size} by its vocabulary.",
-        "llama.cpp refuses the file: 'token_embd.weight' has wrong shape.",
-        f"{how}: {model.command(*words)}"
-        if is_possible
-        else "convert the model again, with the tokenizer that belongs to it",
-        model.key(TokenizerKey.LIST),
-        {"rows": rows, "tokens": size},
-    )
+    return f"{how}: {model.command(*words)}" if is_possible else ""
 
 
 def _id_of(error: GGUFError) -> str:

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from gguf import GGUFWriter
 from mending import COMMAND, done
-from small_models import CHATML, FactsOf, facts_of, with_template
+from small_models import CHATML, FactsOf, K, facts_of, found, small_keys, with_template
 from tensors_by_hand import Tensor, model_with
 
 from ggufbpe.analysis.doctor import tensor_checks
 from ggufbpe.analysis.doctor.examination import doctor
+from ggufbpe.analysis.doctor.special_id_checks import wrong_special_ids
 from ggufbpe.analysis.doctor.tensor_checks import broken_tensors
 from ggufbpe.gguf.change import flags_of_command
 from ggufbpe.gguf.reader import GGUFFile
@@ -137,3 +138,53 @@ def test_tokens_that_the_chat_template_writes_are_not_removed(
     monkeypatch.setattr(tensor_checks, "tensor_infos", lambda _: [embedding])
     [finding] = tensor_checks.rows_of_tokens(model)
     assert finding.fix == "convert the model again, with the tokenizer that belongs to it"
+
+
+@pytest.mark.parametrize(
+    ("key", "is_lost"),
+    [(K.EOS_ID, True), (K.BOS_ID, True), (K.EOT_ID, True), (K.PAD_ID, False)],  # no text has PAD
+)
+def test_a_special_id_with_a_row_is_that_of_a_lost_token(
+    key: str, is_lost: bool, facts_of: FactsOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A filler or another token in its place would leave a model whose answers never end."""
+    keys = small_keys()
+    size = len(keys[K.LIST])
+    model = facts_of({**keys, key: size + 1})
+    embedding = SimpleNamespace(name=b"token_embd.weight", shape=(8, size + 2))
+    monkeypatch.setattr(tensor_checks, "tensor_infos", lambda _: [embedding])
+    [rows] = tensor_checks.rows_of_tokens(model)
+    assert rows.fix.startswith("convert the model again" if is_lost else "fill up the vocabulary")
+    [out_of_range] = wrong_special_ids(model)
+    assert out_of_range.id == "special_id_out_of_range"
+    assert (
+        out_of_range.fix == "convert the model again: its tensors have a row for this token, which was lost"
+    )
+
+
+@pytest.mark.parametrize(
+    ("architecture", "rows", "is_found"),
+    [
+        ("llama", 0, False),
+        ("llama", 1, True),
+        ("llama", -2, True),
+        ("eagle3", -2, False),
+        ("dflash", -2, False),
+    ],
+)
+def test_an_output_layer_has_a_row_for_each_token_as_well(
+    architecture: str, rows: int, is_found: bool, facts_of: FactsOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """llama.cpp: "tensor 'output.weight' has wrong shape", as after merging a LoRA that resized the embedding alone."""
+    model = facts_of({**small_keys(), "general.architecture": architecture})
+    size = len(model.tokens)
+    infos = [
+        SimpleNamespace(name=b"token_embd.weight", shape=(8, size)),
+        SimpleNamespace(name=b"output.weight", shape=(8, size + rows)),
+    ]
+    monkeypatch.setattr(tensor_checks, "tensor_infos", lambda _: infos)
+    findings = list(tensor_checks.rows_of_tokens(model))
+    assert found(findings) == [("vocabulary_size", "error")] * is_found
+    for finding in findings:
+        assert finding.why == "llama.cpp refuses the file: 'output.weight' has wrong shape."
+        assert finding.fix == "convert the model again, with the tokenizer that belongs to it"
