@@ -16,7 +16,7 @@ from .facts import TEXTS_OF_IDS, Facts
 from .finding import Finding
 from .marker_types import set_marker_types
 from .tensor_checks import rows
-from .token_checks import BRACKETED, CONTROL_LIKE, FILLER
+from .token_checks import BRACKETED, CONTROL_LIKE, FILLER, marker_like
 
 _K = TokenizerKey
 
@@ -183,7 +183,8 @@ def usual_token(model: Facts, key: str) -> int | None:
     other = _K.BOS_ID if key == _K.EOS_ID else _K.EOS_ID
     for token in model.usual_ids(key):
         text = model.tokens[token]
-        if not (text in TEXTS_OF_IDS[other] or text in model.merged or model.is_normal(token)):
+        is_marker = not model.is_normal(token) or token in marker_like(model)
+        if is_marker and text not in TEXTS_OF_IDS[other] and text not in model.merged:
             return token
     return None
 

@@ -6,7 +6,18 @@ from typing import Any
 
 import pytest
 from real_vocabularies import cached
-from small_models import CHATML, CONTROL, FactsOf, K, facts_of, family_keys, found, scored_keys, small_keys
+from small_models import (
+    CHATML,
+    CONTROL,
+    NORMAL,
+    FactsOf,
+    K,
+    facts_of,
+    family_keys,
+    found,
+    scored_keys,
+    small_keys,
+)
 
 from ggufbpe.analysis.doctor.bos_checks import bos_is_eos, bos_switched_off
 from ggufbpe.analysis.doctor.facts import Facts
@@ -57,6 +68,15 @@ def test_where_other_tokens_are_bos_and_eos_by_their_texts_the_ids_are_to_change
     [finding] = bos_is_eos(model)
     words = [word for key, own in right.items() for word in ("--set", f"{key}={keys[K.LIST].index(own)}")]
     assert finding.fix == model.command(*words)
+
+
+def test_the_right_bos_may_have_lost_its_type(facts_of: FactsOf) -> None:
+    """While llama.cpp makes </s> a control token by its text."""
+    keys = scored_keys(["▁word"])
+    keys[K.TOKEN_TYPE] = [NORMAL] * len(keys[K.LIST])
+    model = facts_of({**keys, K.BOS_ID: 2, K.EOS_ID: 2})
+    [finding] = bos_is_eos(model)
+    assert finding.fix == model.set(K.BOS_ID, 1)
 
 
 def test_an_end_of_turn_that_is_eos_of_a_tuned_model_stays_eos(facts_of: FactsOf) -> None:
