@@ -93,6 +93,7 @@ Source::Source(nb::handle object) {
 
 void Source::read(PyObject *text) {
     if (convert(text)) {
+        own_.shrink();  // a batch holds many
         text_ = {own_.data(), own_.size(), true};
         return;
     }
