@@ -8,6 +8,7 @@ Source: json_value in tools/server/server-common.h, and the conversions of nlohm
 from __future__ import annotations
 
 from collections.abc import Container
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import orjson
@@ -37,6 +38,8 @@ _BOM = b"\xef\xbb\xbf"
 def parsed_body(body: bytes) -> Any:
     """The JSON of a body. Numbers that do not fit 64 bits become floats; of duplicate fields, the last one counts.
 
+    A zero byte ends the body, as in nlohmann::json: some clients in C send that of their string.
+
     `RequestError` 400 for what is not JSON, for numbers that no double holds, and for nesting beyond 1024 levels; 413
     for more than `MOST_VALUES` strings, arrays and objects.
     """
@@ -45,6 +48,10 @@ def parsed_body(body: bytes) -> Any:
     try:
         return orjson.loads(body.removeprefix(_BOM))
     except orjson.JSONDecodeError as error:
+        whole, zero, _ = body.partition(b"\0")
+        if zero:
+            with suppress(RequestError):
+                return parsed_body(whole)
         raise RequestError(400, f"the body is not JSON: {_why_not_json(body, error)}") from None
 
 
