@@ -52,8 +52,7 @@ def endpoint() -> str:
 def files_on_hub(name: HubName) -> list[RemoteFile]:
     """The .gguf files of a repository in the hub's order, including `mmproj` and all parts."""
     hub = imported("huggingface_hub", "hub", _WHAT)
-    with _errors(name):
-        _require_network()
+    with _asking(name):
         entries = [
             (str(each["path"]), int(each["size"]))
             for each in islice(_tree(name), MOST_FILES)
@@ -148,8 +147,7 @@ def locate_on_hub(name: HubName) -> RemoteLocation:
     hub = imported("huggingface_hub", "hub", _WHAT)
     file = name.file or _chosen(name)
     resolved = HubName(name.owner, name.repo, None, file, name.revision)
-    with _errors(resolved):
-        _require_network()
+    with _asking(resolved):
         url = hub.hf_hub_url(name.repository, file, revision=name.revision)
         metadata = _metadata(url)
         headers = imported("huggingface_hub.utils", "hub", _WHAT).build_hf_headers(**_LIBRARY)
@@ -166,8 +164,7 @@ def downloaded(name: HubName, file: str, *, offline: bool = False) -> str:
         if not isinstance(known, str):
             raise _no_copy(wanted)
         return known
-    with _errors(wanted):
-        _require_network()
+    with _asking(wanted):
         url = hub.hf_hub_url(name.repository, file, revision=name.revision)
         size = _metadata(url).size or 0
         if size > LARGEST_TOKENIZER:
@@ -208,8 +205,8 @@ def _chosen(name: HubName) -> str:
 
 
 @contextmanager
-def _errors(name: HubName) -> Iterator[None]:
-    """The library's errors as ours."""
+def _asking(name: HubName) -> Iterator[None]:
+    """Ask the hub: the library's errors are raised as ours, and at once if there is no network."""
     errors: Any = imported("huggingface_hub.errors", "hub", _WHAT)
     page = f"{endpoint()}/{name.repository}"
 
@@ -217,6 +214,7 @@ def _errors(name: HubName) -> Iterator[None]:
         return RemoteNotFoundError(what, path=str(name), remedy=remedy)
 
     try:
+        _require_network()
         yield
     except (RemoteError, NotInstalledError):
         raise
