@@ -77,7 +77,7 @@ class OllamaTemplate:
         *turns, last = _turns(collated)
         whole = self.template.templates[""]
         written = [run(whole, {**values, **turn}) for turn in turns]
-        return b"".join([*written, run(_until_response(whole), {**values, **last}, alone=True)])
+        return b"".join([*written, run(_Cut().nodes(whole), {**values, **last}, alone=True)])
 
     def _run(
         self,
@@ -155,16 +155,14 @@ def _names_of_pipe(pipe: Pipe) -> Iterator[str]:
             yield from _names_of_pipe(operand.value)
 
 
-def _until_response(nodes: Nodes) -> Nodes:
-    """The nodes without what stands after the first `.Response`. `ChatError` where Ollama crashes."""
-    return _Cut().nodes(nodes)
-
-
 class _Cut:
+    """Takes off what stands after the first `.Response`."""
+
     def __init__(self) -> None:
         self._found = False
 
     def nodes(self, nodes: Nodes) -> Nodes:
+        """The nodes up to there. `ChatError` where Ollama crashes."""
         if self._found:
             raise ChatError("Ollama crashes on this template: .Response stands before an else")
         kept = []

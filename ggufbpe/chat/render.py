@@ -73,11 +73,6 @@ def _compiled(source: str) -> Template:
     return Template(source)
 
 
-@lru_cache(maxsize=8)
-def _capabilities_of(template: Template) -> Capabilities:
-    return detect_capabilities(template)
-
-
 class ChatTemplate:
     """A template with everything that llama.cpp finds out about it, each on first use.
 
@@ -106,7 +101,7 @@ class ChatTemplate:
     @computed_once
     def capabilities(self) -> Capabilities:
         """What the template takes."""
-        return _capabilities_of(self.template)
+        return detect_capabilities(self.template)
 
     @computed_once
     def family(self) -> Handling | None:
@@ -120,13 +115,13 @@ class ChatTemplate:
 
     @computed_once
     def _found_reasoning(self) -> Reasoning:
-        return detect_reasoning(self._for_analysis, self.capabilities.supports_tool_calls)
+        return detect_reasoning(self.bare_text, self.capabilities.supports_tool_calls)
 
     @computed_once
     def output(self) -> Output:
         """What a model writes, for templates without a family. `ChatError` if llama.cpp cannot find it out."""
         supports_calls = self.capabilities.supports_tool_calls
-        return detect_output(self.source, self._for_analysis, self._found_reasoning, supports_calls)
+        return detect_output(self.source, self.bare_text, self._found_reasoning, supports_calls)
 
     @computed_once
     def arguments(self) -> frozenset[str]:
@@ -171,10 +166,6 @@ class ChatTemplate:
             output = "peg-native" if family is None else family.output
             raise ChatError(f"The model produced output that does not match the expected {output} format")
         return text if last is None or last.empty else self._writer.append_prefill(text, prefill)
-
-    def bare_text(self, messages: list[dict[str, Any]]) -> str:
-        """What the template writes for finished messages, a character for each byte; nothing is taken off or added."""
-        return self._for_analysis(messages)
 
     # ---- before ---------------------------------------------------------------------------------
 
@@ -255,13 +246,14 @@ class ChatTemplate:
         prompt = text if asked else self._run({**names, "add_generation_prompt": True}, request, now)
         return text, prompt[common_length(no_prompt, prompt) :] if request.continuation else ""
 
-    def _for_analysis(
+    def bare_text(
         self,
         messages: list[dict[str, Any]],
         tools: list[dict[str, Any]] | None = None,
         add_generation_prompt: bool = False,
         enable_thinking: bool = True,
     ) -> str:
+        """What the template writes for finished messages, a character for each byte; nothing is taken off or added."""
         normalized = self._normalized([dict(message) for message in messages])
         names: dict[str, Any] = {
             "messages": viewed(normalized),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ..._util.errors import ChatError
@@ -235,6 +236,7 @@ def _tool_chat(arguments: Any, calls: int = 1) -> list[dict[str, Any]]:
     ]
 
 
+@lru_cache(maxsize=8)  # models that are compared have the same templates
 def detect_capabilities(template: Template) -> Capabilities:
     """What a template supports."""
     abilities: dict[str, bool] = {}

@@ -162,7 +162,6 @@ class _Emitter(Expressions):
         rounds = f"run.rounds({rows}, {2 + _weight(node.body) + 2 * len(members or ())})"
         if members is None:
             self.idle_branches |= _idle_branches(node)
-        if members is None:
             self.line(f"for {row} in {rounds}:")
         else:
             held, number = self.new("l"), self.new("i")

@@ -154,17 +154,13 @@ class Bounds:
 
     def scan(self, characters: int) -> None:
         """Pay for reading characters one by one, as a search or a change of case does."""
-        self.steps -= characters >> 3
-        if self.steps < 0:
-            self._next_slice()
+        self.step(characters >> 3)
 
     def search(self, text: str, wanted: str) -> None:
         """Pay for looking for one string in another, which CPython may compare at each place of a short text."""
         size = len(text)
         compared = len(wanted) if size < _SHORT_TEXT else min(len(wanted), 100)
-        self.steps -= (size >> 3) + (size * compared >> 9)
-        if self.steps < 0:
-            self._next_slice()
+        self.step((size >> 3) + (size * compared >> 9))
 
     def _next_slice(self) -> None:
         """Let whoever waits for the run look at the clock, and take the next steps."""
