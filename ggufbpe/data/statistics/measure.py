@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -90,6 +90,7 @@ class Measures:
         return {**dataclasses.asdict(self), **{name: getattr(self, name) for name in RATIOS}}
 
 
+_NOT_SUMMED = ("group", "tokenizer", "used_tokens")
 RATIOS = [name for name, value in vars(Measures).items() if isinstance(value, property)]
 
 
@@ -233,13 +234,10 @@ class Measurer:
             for name, group in self._groups.items()
             for model, counts in zip(self._models, group.counts)
         ]
-        total = [
-            _measures("total", whole, model, counts)
-            for whole in [_sum(self._groups.values(), self._models)]
-            for model, counts in zip(self._models, whole.counts)
-        ]
+        usage = [model.usage() for model in self._models]
+        total = [_total(each, rows[number :: len(usage)]) for number, each in enumerate(usage)]
         left_out = {kind: number for kind, number in sorted(skipped.items()) if number}
-        return Stats([model.usage() for model in self._models], rows, total, left_out)
+        return Stats(usage, rows, total, left_out)
 
 
 class _Counts:
@@ -258,20 +256,6 @@ class _Group:
         self.counts = [_Counts() for _ in range(models)]
 
 
-def _sum(groups: Iterable[_Group], models: Iterable[_Model]) -> _Group:
-    listed = list(groups)
-    whole = _Group(0)
-    for name in ("texts", "bytes", "characters", "words", "undecodable_bytes"):
-        setattr(whole, name, sum(getattr(group, name) for group in listed))
-    for index, model in enumerate(models):
-        counts = _Counts()
-        for name in ("tokens", "pieces", "single_byte", "partial"):
-            setattr(counts, name, sum(getattr(group.counts[index], name) for group in listed))
-        counts.used = model.counts.nonzero()[0]
-        whole.counts.append(counts)
-    return whole
-
-
 def _measures(name: str, group: _Group, model: _Model, counts: _Counts) -> Measures:
     return Measures(
         group=name,
@@ -287,6 +271,13 @@ def _measures(name: str, group: _Group, model: _Model, counts: _Counts) -> Measu
         partial_tokens=counts.partial,
         used_tokens=int(model.for_text[counts.used].sum()),
     )
+
+
+def _total(usage: Usage, rows: list[Measures]) -> Measures:
+    """The sum of a tokenizer's rows."""
+    names = {each.name for each in dataclasses.fields(Measures)}.difference(_NOT_SUMMED)
+    sums = {name: sum(getattr(row, name) for row in rows) for name in names}
+    return Measures("total", usage.tokenizer, **sums, used_tokens=usage.used_tokens)
 
 
 class _Model:
