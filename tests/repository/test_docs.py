@@ -286,6 +286,16 @@ def test_errors_that_a_page_names_can_be_caught(page: str) -> None:
     assert named - of_javascript <= {*ggufbpe.__all__, *dir(builtins)}
 
 
+@pytest.mark.parametrize(
+    "page", ["README.md", *(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md"))]
+)
+def test_what_a_page_names_of_the_package_exists(page: str) -> None:
+    named = set(re.findall(r"`(ggufbpe(?:\.\w+)+)", (ROOT / page).read_text(encoding="utf-8")))
+    for name in sorted(named - {"ggufbpe.wasm"}):
+        if not name.startswith("ggufbpe.integrations"):  # tests/integrations/ has the libraries for these
+            assert pkgutil.resolve_name(name) is not None, name
+
+
 def test_a_path_is_no_vocabulary() -> None:
     with pytest.raises(TypeError, match=r"but str; Tokenizer\.from_gguf\(path\) opens a file"):
         ggufbpe.Tokenizer("model.gguf")  # type: ignore[arg-type]
