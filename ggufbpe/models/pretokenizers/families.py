@@ -9,11 +9,13 @@ Measured on the 14 BPE vocabularies of llama.cpp: the right family of each comes
 cuts at most 12 of its tokens.
 
 Letters with combining marks do not count. Qwen 2's vocabulary has 1,700 tokens with such letters, which its own
-pattern never lets form: it was trained with another one.
+pattern never lets form: it was trained with another one. Nor do tokens with letters beyond ASCII count against gpt-4o
+and tekken: llama.cpp cuts "ÁS", and the pattern that the models were trained with does not (hf_splitting.py).
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
@@ -27,6 +29,7 @@ from ..._util.wording import counted, listed
 from ...native import native
 from ..bpe.merge import CHAR_BYTES, texts_made_by
 from .compiled_splitter import compiled_splitter
+from .hf_splitting import CASE_BEYOND_ASCII, DIFFERENCES
 from .pretokenizer_evidence import FEATURES, has_feature, telltales
 from .registry import PRE_TOKENIZERS, PreTokenizer, one_of_each
 from .splitter import splitter
@@ -36,6 +39,7 @@ _ALLOWED = 0.5  # a family allows a feature if it keeps at least this share
 _TIED = 1.0  # families whose costs differ by less are tied
 _SHARE_CUT = 0.002  # share of tokens cut that raises doubt; the right pre-tokenizer cuts 0.0002 of real ones
 _COST_MORE = 6.0  # than the likeliest family's, in terms of `Family.cost`
+_LETTER_BEYOND_ASCII = re.compile(r"[^\W\d_\x00-\x7f]")
 _LACKS = "the vocabulary has few of that kind or none"
 
 
@@ -239,10 +243,13 @@ def _judged(
 ) -> Family:
     """Judge a family by the shapes that it would cut, of which `first` gives the first token."""
     number, total = sum(map(counts.__getitem__, cut)), counts.total()
+    telling = number
+    if CASE_BEYOND_ASCII in DIFFERENCES.get(entry.family, ()):
+        telling = sum(counts[text] for text in cut if not _LETTER_BEYOND_ASCII.search(text))
     missing = tuple(feature for feature in absent if allows_feature(entry, feature))
     shown = sorted(sorted(cut, key=first.__getitem__), key=counts.__getitem__, reverse=True)[:5]
     examples = tuple(token_texts([first[shape] for shape in shown]))
-    cost = len(missing) + log2(1 + number)
+    cost = len(missing) + log2(1 + telling)
     return Family(entry.family, cost, total - number, total, examples, missing)
 
 

@@ -24,7 +24,7 @@ class SplittingDifference(NamedTuple):
     llama_cpp: tuple[str, ...]
 
 
-_CASE_BEYOND_ASCII = SplittingDifference(
+CASE_BEYOND_ASCII = SplittingDifference(
     "upper- and lower-case letters beyond ASCII",
     "a capital does not begin a new word after a small letter if one of them is not ASCII, because llama.cpp "
     "takes any letter beyond ASCII for both",
@@ -78,9 +78,9 @@ _SPACES = SplittingDifference(
 DIFFERENCES: dict[str, tuple[SplittingDifference, ...]] = {
     **dict.fromkeys(("llama-bpe", "jais-2", "qwen2", "qwen35", "bailingmoe", "seed-coder"), (_LONG_S,)),
     **dict.fromkeys(("exaone-moe", "minicpm5"), (_LONG_S,)),
-    "tekken": (_CASE_BEYOND_ASCII, _MARKS),
-    "gpt-4o": (_CASE_BEYOND_ASCII, _MARKS),
-    "granite-embed-multi-97m": (_CASE_BEYOND_ASCII,),
+    "tekken": (CASE_BEYOND_ASCII, _MARKS),
+    "gpt-4o": (CASE_BEYOND_ASCII, _MARKS),
+    "granite-embed-multi-97m": (CASE_BEYOND_ASCII,),
     "tiny_aya": (_CASE, _OTHER_NUMBERS),
     "kimi-k2": (_CASE, _MARKS, _HAN),
     "youtu": (_CASE,),
