@@ -207,6 +207,9 @@ def _settings(file: GGUFFile, arguments: argparse.Namespace) -> dict[str, Field]
 def _lines(change: KeyChange) -> Iterator[str]:
     """A change in words: the key, the old value and the new one."""
     key, old, new = terminal.one_line(change.key), change.before, change.after
+    if old == new and old is not None:
+        yield f"{key}: unchanged"
+        return
     if isinstance(old, list) and isinstance(new, list) and isinstance(new[0], (int, float, str)):
         changed = list(_changed_elements(change.key, old, new))
         for index, words in changed[:_SHOWN_ELEMENTS]:
@@ -215,9 +218,6 @@ def _lines(change: KeyChange) -> Iterator[str]:
             yield f"  and {len(changed) - _SHOWN_ELEMENTS} more"
         if len(old) == len(new):
             return
-    if old == new and old is not None:
-        yield f"{key}: unchanged"
-        return
     place = ""
     if isinstance(old, str) and isinstance(new, str) and _shown(old) == _shown(new):
         place, old, new = _from_where_they_differ(old, new)

@@ -36,6 +36,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["--remove", EOS], EOS, None, f"{EOS}: 0 -> removed"),
         (["--set-token-type", "2=CONTROL"], TYPES, None, f"{TYPES}[2]: 1 (NORMAL) -> 3 (CONTROL)"),
         (["--set-token-type", "2=control"], TYPES, None, f"{TYPES}[2]: 1 (NORMAL) -> 3 (CONTROL)"),
+        (["--set", f"{PRE}=gpt-2"], PRE, "gpt-2", f"{PRE}: unchanged"),
         (["--set", f"{PAD}=<|endoftext|>"], PAD, 0, f"{PAD}: missing -> 0"),
         (["--set", f"{PAD}=0x2"], PAD, 2, f"{PAD}: missing -> 2"),
         (["--chat-template", "known:Qwen-Qwen3-0.6B"], TEMPLATE, None, f"{TEMPLATE}: missing -> "),
