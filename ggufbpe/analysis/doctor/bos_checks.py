@@ -91,13 +91,16 @@ def bos_switched_off(model: Facts) -> Iterator[Finding]:
         return
     lacks_eos = family is not None and family.add_eos and not model.adds("eos")  # XLM-RoBERTa adds both
     right = [word for key in (_K.ADD_BOS, _K.ADD_EOS)[: 1 + lacks_eos] for word in ("--set", f"{key}=true")]
+    command = model.command(*right)
     yield Finding(
-        "warning",
+        "warning" if family else "note",  # the file's own word is better than the name of its pre-tokenizer
         "bos_switched_off",
-        "Texts do not begin with BOS, although the model was trained with it.",
-        "Without BOS at the beginning of a text, the model answers worse."
+        "Texts do not begin with BOS, although the model was trained with it."
+        if family
+        else "Texts do not begin with BOS, which llama.cpp adds for most models with this pre-tokenizer.",
+        "Without BOS at the beginning of a text, a model that was trained with it answers worse."
         + (" Chats have it, since the chat template writes it." if _template_writes_bos(model) else ""),
-        model.command(*right),
+        command if family else f"if the original model adds {model.quoted(bos)}: {command}",
         model.key(_K.ADD_BOS, bos),
         {"token": bos},
         f"{_K.ADD_BOS} {'turns it off' if is_off else 'is missing'}, while {who} BOS{' and EOS' * lacks_eos}.",
