@@ -258,7 +258,9 @@ def missing_special_ids(model: Facts) -> Iterator[Finding]:
         is_right &= model.id_of_family(key) in (None, token)
         if is_right and key != _K.SEP_ID and model.tokens[token] not in TEXTS_OF_IDS[key]:
             is_right = usual_token(model, key) is None  # Gemma's <bos> is 2, and 1, the default, is <eos>
-        if key not in model.file and not is_right:
+        family = model.family
+        is_foreign = name == "bos" and family is not None and family.bos is None  # as in T5
+        if key not in model.file and not is_right and not is_foreign:
             default = "there is none" if token is None else f"llama.cpp uses {token}, {model.quoted(token)}"
             yield Finding(
                 "warning" if name != "bos" or vocabulary.add_bos else "note",
@@ -271,19 +273,24 @@ def missing_special_ids(model: Facts) -> Iterator[Finding]:
                 f"{key} is missing, so {default}.",
             )
         if token is None and model.adds(name):
-            fix = model.set_id(key)
-            flag = _K.ADD_BOS if name == "bos" else _K.ADD_EOS
-            can_be_off = name not in chain(*model.kind.added_names(False, False))
-            if can_be_off and not (name == "bos" and vocabulary.pre_tokenizer.always_add_bos):
-                fix += f", or {model.set(flag, 'false')}"
-            yield Finding(
-                "error",
-                "special_id_wanted",
-                f"The file adds {name.upper()} to every text, but does not say which token that is.",
-                "llama.cpp aborts when a text is encoded.",
-                fix,
-                model.key(key),
-            )
+            yield _wanted(model, name, key, "" if is_foreign else model.set_id(key))
+
+
+def _wanted(model: Facts, name: str, key: str, fix: str) -> Finding:
+    """A special token that is added and does not exist; `fix` sets its id, and is "" if the family has none."""
+    flag = _K.ADD_BOS if name == "bos" else _K.ADD_EOS
+    always = model.tokenizer is not None and model.tokenizer.vocabulary.pre_tokenizer.always_add_bos
+    can_be_off = name not in chain(*model.kind.added_names(False, False))
+    if can_be_off and not (name == "bos" and always):
+        fix = ", or ".join(filter(None, (fix, model.set(flag, "false"))))
+    return Finding(
+        "error",
+        "special_id_wanted",
+        f"The file adds {name.upper()} to every text, but does not say which token that is.",
+        "llama.cpp aborts when a text is encoded.",
+        fix or model.set_id(key),
+        model.key(key),
+    )
 
 
 def _wrong_default_of_unknown(model: Facts, unknown: int) -> Iterator[Finding]:

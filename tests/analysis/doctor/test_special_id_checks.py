@@ -378,6 +378,16 @@ def test_a_token_that_is_added_but_does_not_exist(facts_of: FactsOf) -> None:
     assert by_id["special_id_wanted"].fix.endswith(f", or {model.set(K.ADD_BOS, 'false')}")
 
 
+def test_a_bos_that_the_family_has_not_is_not_to_be_added(facts_of: FactsOf) -> None:
+    """As in umT5, which has a token <s> and begins no text with it."""
+    model = facts_of(family_keys("umT5", add_bos_token=True))
+    assert model.tokens[2] == "<s>"
+    findings = [finding for finding in missing_special_ids(model) if finding.where.key == K.BOS_ID]
+    assert [(finding.id, finding.fix) for finding in findings] == [
+        ("special_id_wanted", model.set(K.ADD_BOS, "false"))
+    ]
+
+
 def test_an_eos_that_ends_no_generation(facts_of: FactsOf) -> None:
     assert not list(generation_ends(facts_of(small_keys())))
     keys = small_keys("</s>", "<|tool_response>", eos_token_id=SIZE)  # of a family where "</s>" ends nothing
