@@ -73,7 +73,8 @@ def _parsed(item: str) -> Override:
         )
     kind, colon, text = typed.partition(":")
     if not colon or kind not in _KINDS:
-        raise ValueError(f"invalid type for KV override {printable(item)}: it is int, float, bool or str")
+        form = "it is KEY=TYPE:VALUE, and TYPE is int, float, bool or str"
+        raise ValueError(f"invalid type for KV override {printable(item)}: {form}")
     if kind == "bool" and text not in ("true", "false"):
         raise ValueError(f"invalid boolean value for KV override {printable(item)}: it is true or false")
     if kind == "str" and len(text.encode("utf-8", "surrogateescape")) > _LONGEST:

@@ -271,7 +271,10 @@ REFUSED = {
     "nothing": ("", "malformed KV override ''"),
     "no value": ("k", "malformed KV override 'k'"),
     "a long key": (f"{'k' * 128}=int:1", "malformed KV override"),
-    "no type": ("k=v", "invalid type for KV override 'k=v'"),
+    "no type": (
+        "k=v",
+        "invalid type for KV override 'k=v': it is KEY=TYPE:VALUE, and TYPE is int, float, bool or str",
+    ),
     "another type": ("k=string:v", "invalid type for KV override"),
     "another type's case": ("k=Int:1", "invalid type for KV override"),
     "no boolean": ("k=bool:1", "invalid boolean value for KV override 'k=bool:1'"),
