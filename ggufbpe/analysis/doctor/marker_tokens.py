@@ -34,6 +34,7 @@ from .token_checks import (
 # Bytes that UTF-8 lacks.
 _OF_NO_TEXT = frozenset(BYTE_CHARS[byte] for byte in (0xC0, 0xC1, *range(0xF5, 0x100)))
 BYTES_OF_TEXT = frozenset(BYTE_CHARS) - _OF_NO_TEXT  # of which merges make all other tokens
+_BYTES_WRITTEN = frozenset(BYTE_TOKENS)
 _SCORES_OF_ADDED = (0.0, -1000.0)  # of tokens that were added to a vocabulary with scores
 _MOST_ADDED = 64  # tokens of text among the markers; more are words whose merges are missing
 
@@ -85,7 +86,7 @@ class MarkerTokens:
     def may_become(self, token: int, kind: str) -> bool:
         """Check that a token may be given a type though that changes what the token decodes to."""
         if kind == TokenType.BYTE.name:
-            return self._tokens[token] in BYTE_TOKENS
+            return self._tokens[token] in _BYTES_WRITTEN
         if kind == TokenType.NORMAL.name or (kind == TokenType.USER_DEFINED.name and self.lacks_words):
             return token in self or self.is_word(token)
         is_added = kind == TokenType.USER_DEFINED.name and is_added_word(self._tokens[token])
@@ -133,7 +134,8 @@ class MarkerTokens:
             return False
         if self._tokens[token] in MADE_CONTROL:
             return True
-        return not self._attributes[token] & BYTE and not self._is_merged(token)
+        is_byte = self._attributes[token] & BYTE or self._tokens[token] in _BYTES_WRITTEN
+        return not is_byte and not self._is_merged(token)
 
     def _is_merged(self, token: int) -> bool:
         """Check that merges produce a token; where most of them are missing, that they may have produced it."""

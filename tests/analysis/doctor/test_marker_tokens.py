@@ -11,6 +11,7 @@ from reference import write_metadata
 from small_models import CONTROL, K, scored_keys
 
 from ggufbpe import Tokenizer, diff, fix
+from ggufbpe._util.spelling import BYTE_TOKENS
 from ggufbpe.analysis.doctor.marker_tokens import find_marker_tokens
 from ggufbpe.gguf.constants import TokenType
 from ggufbpe.models.vocabulary import USER_DEFINED
@@ -51,6 +52,16 @@ def test_a_small_vocabulary_without_any_plain_token_has_no_words(tmp_path: Path)
     keys[K.TOKEN_TYPE], keys[K.MODEL] = [CONTROL] * len(keys[K.LIST]), "bert"
     markers = find_marker_tokens(Tokenizer.from_gguf(write_metadata(tmp_path / "model.gguf", keys)))
     assert not markers.is_word(keys[K.LIST].index("▁word"))
+
+
+def test_tokens_of_bytes_that_lost_their_types_are_no_markers() -> None:
+    """In Gemma 4's vocabulary, they stand near markers with brackets of the same kind."""
+    path = ROOT / "fixtures" / "raw-utf8.gguf"
+    tokenizer = Tokenizer.from_gguf(path, overrides={K.TOKEN_TYPE: None})
+    tokens = tokenizer.vocabulary.tokens
+    markers = find_marker_tokens(tokenizer)
+    found = markers.types_of([tokens.index("<bos>"), tokens.index("<|turn>")])
+    assert [tokens[token] for token in found if tokens[token] in BYTE_TOKENS] == []
 
 
 @pytest.mark.parametrize("turn", [1, -1])
