@@ -277,7 +277,7 @@ class _Job:
         inputs = manifest.read_inputs(self._folder)
         if change := manifest.changed_input(inputs, self._inputs):
             raise CorpusError(
-                f"{change} since the work was begun, so it cannot go on; force=True begins anew"
+                f"the corpus is another one than when the work was begun: {change}; force=True begins anew"
             )
         self._inputs = inputs  # as they were named then
         now = header["settings"].get("now")

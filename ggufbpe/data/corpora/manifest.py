@@ -202,9 +202,9 @@ def changed_input(before: Sequence[Input], now: Sequence[Input]) -> str:
     old, new = ({absolute_path(given.path): given for given in every} for every in (before, now))
     for place in [*old, *new]:
         if place not in new:
-            return f"{old[place].path} is not there any more"
+            return f"{old[place].path} is gone"
         if place not in old:
-            return f"{new[place].path} was not there"
+            return f"{new[place].path} is new"
         if old[place]._replace(path="") != new[place]._replace(path=""):
             return f"{new[place].path} was changed"
     if [absolute_path(given.path) for given in before] != [absolute_path(given.path) for given in now]:

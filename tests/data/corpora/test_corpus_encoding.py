@@ -768,12 +768,18 @@ def stop_after_first_shard(corpus: Path, tok: Tokenizer, out: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda path: path.write_bytes(json_lines() + b"\n"), r"corpus\.jsonl was changed since"),
-        (lambda path: os.utime(path, (1, 1)), r"corpus\.jsonl was changed since"),
-        (lambda path: path.with_name("more.jsonl").touch(), r"more\.jsonl was not there since"),
+        (
+            lambda path: path.write_bytes(json_lines() + b"\n"),
+            r"corpus\.jsonl was changed; force=True begins anew",
+        ),
+        (
+            lambda path: os.utime(path, (1, 1)),
+            r"the corpus is another one than when the work was begun: .*l was changed",
+        ),
+        (lambda path: path.with_name("more.jsonl").touch(), r"more\.jsonl is new"),
         (
             lambda path: path.rename(path.with_name("other.jsonl")),
-            r"corpus\.jsonl is not there any more since",
+            r"corpus\.jsonl is gone",
         ),
     ],
 )
