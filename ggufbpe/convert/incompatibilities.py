@@ -90,7 +90,7 @@ def bytes_without_tokens(vocabulary: Vocabulary) -> list[int]:
     return [byte for byte in range(256) if names[byte] not in vocabulary.token_to_id and byte not in NEVER]
 
 
-def bytes_that_fail(vocabulary: Vocabulary, instead: str) -> Iterator[Incompatibility]:
+def bytes_that_fail(vocabulary: Vocabulary) -> Iterator[Incompatibility]:
     """Bytes without a token, on which llama.cpp throws an exception (SPM)."""
     known = vocabulary.token_to_id
     missing = [byte for byte in bytes_without_tokens(vocabulary) if byte >= 0x80 or chr(byte) not in known]
@@ -98,7 +98,7 @@ def bytes_that_fail(vocabulary: Vocabulary, instead: str) -> Iterator[Incompatib
         yield Incompatibility(
             "bytes_without_tokens",
             f"no token for the {'bytes' if len(missing) > 1 else 'byte'} {_hexadecimal(missing)}, on which llama.cpp "
-            f"throws an exception: {instead}",
+            "throws an exception: the unknown token stands for the character here",
             len(missing),
         )
 

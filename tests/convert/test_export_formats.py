@@ -44,9 +44,10 @@ from ggufbpe.cli import main
 from ggufbpe.convert.code_points import ALL, bracket, difference, emit, intersection, ranges
 from ggufbpe.convert.export_formats import FORMATS, export_to
 from ggufbpe.convert.exporters.boundary_markers import AT_BORDERS, BORDER, border_steps
+from ggufbpe.convert.exporters.hf_parts import NOT_IN_1
 from ggufbpe.convert.exporters.merges_txt import to_merges_txt
 from ggufbpe.convert.exporters.tiktoken_files import to_tiktoken
-from ggufbpe.convert.exporters.tokenizer_json import NOT_IN_1, to_tokenizer_json
+from ggufbpe.convert.exporters.tokenizer_json import to_tokenizer_json
 from ggufbpe.convert.exporters.vocab_gguf import to_vocab_gguf
 from ggufbpe.convert.portable_patterns import NotExpressibleError, one_regex, oniguruma
 from ggufbpe.convert.upstream_patterns import PORTABLE, split

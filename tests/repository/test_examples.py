@@ -33,7 +33,8 @@ from ggufbpe.cli import COMMANDS, main
 from ggufbpe.convert.exporters.sentencepiece_model import to_sentencepiece
 from ggufbpe.convert.exporters.tiktoken_files import to_tiktoken
 from ggufbpe.convert.exporters.tokenizer_json import to_tokenizer_json
-from ggufbpe.convert.importers.import_hf import import_tokenizer, pack
+from ggufbpe.convert.imported import pack
+from ggufbpe.convert.importers.import_hf import import_tokenizer
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 
 HOMES = {"list-pre": "list_pre", "import": "import_"}  # modules of commands that have another name

@@ -29,7 +29,7 @@ def score_parts(vocabulary: Vocabulary, code_points: bool) -> HFParts:
         unknown=None if unknown is None else vocabulary.tokens[unknown],
     )
     told = [
-        *incompatibilities.bytes_that_fail(vocabulary, "the unknown token stands for the character here"),
+        *incompatibilities.bytes_that_fail(vocabulary),
         *_merging(merges),
     ]
     return HFParts(

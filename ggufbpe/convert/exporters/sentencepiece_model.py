@@ -117,9 +117,7 @@ def _pieces(vocabulary: Vocabulary) -> list[str]:
 
 def _limits(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Incompatibility]:
     if vocabulary.tokenizer_model.algorithm == "scores":
-        yield from incompatibilities.bytes_that_fail(
-            vocabulary, "the unknown token stands for the character here"
-        )
+        yield from incompatibilities.bytes_that_fail(vocabulary)
         yield from _merged(vocabulary, kinds)
     else:
         yield Incompatibility(

@@ -23,12 +23,9 @@ from ..export_formats import Export, json_file, require_expressible
 from ..portable_patterns import NotExpressibleError
 from .hf_bpe import byte_pair_parts
 from .hf_config import ChatTemplates, tokenizer_config, types_told
-from .hf_parts import NOT_IN_1
 from .hf_scores import score_parts
 from .hf_unigram import unigram_parts
 from .hf_wordpiece import word_piece_parts
-
-__all__ = ["NOT_IN_1", "TOKENIZER_CONFIG", "TOKENIZER_JSON", "Export", "to_tokenizer_json"]
 
 TOKENIZER_JSON, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
 _PARTS = {  # by the algorithm

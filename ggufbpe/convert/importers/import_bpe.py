@@ -287,11 +287,6 @@ def _words_of(read: HFDocument) -> _Words:
         raise NotImportableError(
             "bytes are written as characters before the text is split, which llama.cpp does not do"
         )
-    if "Prepend" in normalizers or "Metaspace" in kinds:
-        raise NotImportableError(
-            "this is SentencePiece's byte pair encoding, which llama.cpp runs by scores (tokenizer.ggml.model = "
-            "llama), and ggufbpe does not"
-        )
     if not read.model.get("byte_fallback"):
         raise NotImportableError(_NEITHER)
     escapes = any(SPACE in (part.get("content") or "") for part in read.parts("normalizer"))

@@ -20,7 +20,7 @@ from ..._util.wording import listed
 from ...gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey
 from ...models import SUPPORTED, tokenizer_model
 from ..exporters.hf_config import CONFIG_TOKENS, GGUF_SECTION, HFConfig
-from ..imported import Imported, NotImportableError, as_refusals, pack, read_json, require_utf8
+from ..imported import Imported, NotImportableError, as_refusals, require_utf8
 from ..incompatibilities import Incompatibility
 from ..word_pieces import as_token
 from .hf_document import HFDocument
@@ -30,8 +30,6 @@ from .import_scores import goes_by_scores, import_scores
 from .import_unigram import import_unigram
 from .import_wordpiece import import_word_pieces
 from .recognize import Recognized
-
-__all__ = ["Imported", "NotImportableError", "import_tokenizer", "pack", "read_json"]
 
 _K = TokenizerKey
 

@@ -240,7 +240,6 @@ REFUSED: dict[str, dict[str, Any]] = {
         "pre_tokenizer": None,
         "normalizer": {"type": "ByteLevel"},
     },
-    "this is SentencePiece's byte pair encoding": {"pre_tokenizer": {"type": "Metaspace"}},
     "the tokens are neither bytes nor characters": {"pre_tokenizer": None},
     "ByteLevel then puts a space before each word": {
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [SPACED, {"type": "ByteLevel"}]}

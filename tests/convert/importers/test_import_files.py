@@ -23,7 +23,8 @@ from tokenizer_json_cases import mutations
 from ggufbpe import GGUFError, GGUFWarning, Tokenizer
 from ggufbpe.cli import main
 from ggufbpe.convert.exporters.tokenizer_json import to_tokenizer_json
-from ggufbpe.convert.importers.import_hf import NotImportableError, import_tokenizer, pack
+from ggufbpe.convert.imported import NotImportableError, pack
+from ggufbpe.convert.importers.import_hf import import_tokenizer
 from ggufbpe.convert.importers.recognize import recognize
 from ggufbpe.convert.portable_patterns import oniguruma
 from ggufbpe.models.bpe.merge import BYTE_CHARS
