@@ -10,6 +10,7 @@ import io
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache, partial
 from itertools import chain
 from typing import Any, BinaryIO
 
@@ -109,9 +110,9 @@ def run(arguments: argparse.Namespace) -> int:
         elif _output.use_color(arguments.color):
             _write_colored(tokenizer, parts.ids())
         else:
-            lines = _Lines(tokenizer)
+            line = cache(partial(_line, tokenizer))
             for ids in parts.ids():
-                _output.write(b"".join(map(lines.__getitem__, ids)))
+                _output.write(b"".join(map(line, ids)))
     if arguments.show_count:
         _output.write(b"Total number of tokens: %d\n" % parts.count)
     if unescaped is not None and unescaped.processed and arguments.escape is None:
@@ -191,17 +192,9 @@ def _given_text(arguments: argparse.Namespace) -> Iterator[BinaryIO | None]:
     yield None if arguments.stdin else io.BytesIO(os.fsencode(text))
 
 
-class _Lines(dict[int, bytes]):
-    """The line that llama-tokenize prints for a token. It prints the piece as a C string, which ends at a NUL."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        super().__init__()
-        self._tokenizer = tokenizer
-
-    def __missing__(self, token: int) -> bytes:
-        piece = self._tokenizer.token_to_piece(token).partition(b"\0")[0]
-        line = self[token] = b"%6d -> '%b'\n" % (token, piece)
-        return line
+def _line(tokenizer: Tokenizer, token: int) -> bytes:
+    """What llama-tokenize prints for a token. It prints the piece as a C string, which ends at a NUL."""
+    return b"%6d -> '%b'\n" % (token, tokenizer.token_to_piece(token).partition(b"\0")[0])
 
 
 def _write_colored(tokenizer: Tokenizer, parts: Iterable[list[int]]) -> None:
@@ -212,35 +205,28 @@ def _write_colored(tokenizer: Tokenizer, parts: Iterable[list[int]]) -> None:
         _output.write(f"{token:6} {_DIM}->{_RESET} '{color}{piece}{_RESET}'\n".encode())
 
 
-class _Heads(dict[int, bytes]):
+def _head(tokenizer: Tokenizer, token: int) -> bytes:
     """A token's JSON object up to its offsets, preceded by a comma."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        super().__init__()
-        self._tokenizer = tokenizer
-
-    def __missing__(self, token: int) -> bytes:
-        data = self._tokenizer.token_to_piece(token)
-        piece = data.decode("utf-8", "replace")
-        item: dict[str, object] = {"id": token, "piece": piece}
-        if piece.encode() != data:
-            item["bytes"] = data.hex()
-        head = self[token] = f',\n{terminal.json_text(item)[:-1]}, "start": '.encode()
-        return head
+    data = tokenizer.token_to_piece(token)
+    piece = data.decode("utf-8", "replace")
+    item: dict[str, object] = {"id": token, "piece": piece}
+    if piece.encode() != data:
+        item["bytes"] = data.hex()
+    return f',\n{terminal.json_text(item)[:-1]}, "start": '.encode()
 
 
 def _write_objects(tokenizer: Tokenizer, parts: Iterator[Spans]) -> None:
     """A JSON list, as `terminal.json_bytes` would write all of it."""
-    heads = _Heads(tokenizer)
+    heads: dict[int, bytes] = {}
     begun = False
     for ids, starts, ends in parts:
         if not ids:
             continue
+        for token in set(ids).difference(heads):
+            heads[token] = _head(tokenizer, token)
         if native is None:
             rows = b"".join(b'%b%d, "end": %d}' % (heads[i], a, b) for i, a, b in zip(ids, starts, ends))
         else:
-            for token in set(ids).difference(heads):
-                heads[token]  # made
             rows = native.rows(heads, ids, starts, ends, b', "end": ', b"}")
         _output.write(rows if begun else b"[" + rows[1:])
         begun = True
