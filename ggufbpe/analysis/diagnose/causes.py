@@ -17,6 +17,7 @@ from ...models.bpe.bpe_model import WITHOUT_MERGES
 from ...models.known_families import family_of_tokens
 from ...models.pieces import quoted_token
 from ...models.pretokenizers.families import Evidence
+from ...models.pretokenizers.hf_splitting import SAME_ORIGINAL
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from ...models.special_ids import MADE_CONTROL
 from ...models.token_attribute import TokenAttribute
@@ -68,6 +69,9 @@ def pre_type(vocabulary: Vocabulary, names: list[str], alike: list[str], evidenc
         fix = (
             f"convert the model again: it has no merges, which llama.cpp only accepts under {WITHOUT_MERGES}"
         )
+        change = Change()
+    elif {family, vocabulary.pre_tokenizer.family} in SAME_ORIGINAL:
+        fix = f"nothing in the file, unless its converter writes {name}: both names are for one original pattern"
         change = Change()
     what = f"the text was split like {name}, but the file says {_said_pre(vocabulary)}"
     if known and any(PRE_TOKENIZERS[other].family == family for other in known.pres):

@@ -86,3 +86,6 @@ DIFFERENCES: dict[str, tuple[SplittingDifference, ...]] = {
     "youtu": (_CASE,),
     **dict.fromkeys(("deepseek-llm", "deepseek-coder"), (_SPACES,)),
 }
+
+# Families for one original pattern, which llama.cpp follows more closely under one name: ids do not tell the right name.
+SAME_ORIGINAL = (frozenset(("gpt-4o", "granite-embed-multi-97m")),)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import pytest
-from small_models import small_tokenizer
+from small_models import K, small_tokenizer
 
 from ggufbpe.analysis.diagnose.cause import Cause
 from ggufbpe.analysis.diagnose.causes import (
@@ -12,10 +14,14 @@ from ggufbpe.analysis.diagnose.causes import (
     lost_tokens,
     other_vocabulary,
     out_of_range,
+    pre_type,
     replaced_by_fillers,
     shifted,
 )
+from ggufbpe.convert.upstream_patterns import ORIGINALS
 from ggufbpe.gguf.change import Change
+from ggufbpe.models.pretokenizers.families import evidence
+from ggufbpe.models.pretokenizers.hf_splitting import SAME_ORIGINAL
 from ggufbpe.models.vocabulary import CONTROL, USER_DEFINED
 
 VOCABULARY = small_tokenizer().vocabulary
@@ -81,3 +87,28 @@ def test_fillers_in_place_of_tokens() -> None:
 @pytest.mark.parametrize(("by", "words"), [(5, "5 more tokens"), (-2, "2 fewer tokens")])
 def test_the_side_that_has_more_tokens(by: int, words: str) -> None:
     assert words in shifted(0, by).fix
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "is_to_be_set"),
+    [
+        ("gpt-4o", "granite-embed-multi-97m", False),
+        ("llama4", "granite-embed-multi-97m", False),  # splits as gpt-4o
+        ("gpt-4o", "tekken", True),
+        ("qwen2", "gpt-4o", True),
+    ],
+)
+def test_a_name_for_the_same_original_pattern_is_not_proposed(
+    own: str, other: str, is_to_be_set: bool
+) -> None:
+    """Hugging Face's ids of gpt-oss are granite's by marks, and llama.cpp's converter writes gpt-4o all the same."""
+    vocabulary = small_tokenizer(pre=own).vocabulary
+    judged = evidence(vocabulary.tokens, vocabulary.merges, own, "llama")
+    cause = pre_type(vocabulary, [other], [], judged)
+    assert cause.change == (Change({K.PRE: other}) if is_to_be_set else Change())
+    assert bool(cause.fix) is not is_to_be_set
+
+
+def test_the_families_of_one_original_pattern() -> None:
+    both = combinations(ORIGINALS, 2)
+    assert [{*pair} for pair in both if ORIGINALS[pair[0]] == ORIGINALS[pair[1]]] == [*SAME_ORIGINAL]
