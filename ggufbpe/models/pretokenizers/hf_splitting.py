@@ -87,5 +87,5 @@ DIFFERENCES: dict[str, tuple[SplittingDifference, ...]] = {
     **dict.fromkeys(("deepseek-llm", "deepseek-coder"), (_SPACES,)),
 }
 
-# Families for one original pattern, which llama.cpp follows more closely under one name: ids do not tell the right name.
+# Families for one original pattern, which llama.cpp follows more closely under one name: ids do not tell the right one.
 SAME_ORIGINAL = (frozenset(("gpt-4o", "granite-embed-multi-97m")),)
