@@ -256,7 +256,7 @@ def missing_special_ids(model: Facts) -> Iterator[Finding]:
         # The default of a model such as BERT is mostly right; that of GPT-2 is a comma.
         is_right = token is not None and not model.kind.has_pre_tokenizer and not model.is_normal(token)
         is_right &= model.id_of_family(key) in (None, token)
-        if is_right and key != _K.SEP_ID and model.tokens[token] not in TEXTS_OF_IDS[key]:
+        if is_right and token is not None and name != "sep" and model.tokens[token] not in TEXTS_OF_IDS[key]:
             is_right = usual_token(model, key) is None  # Gemma's <bos> is 2, and 1, the default, is <eos>
         family = model.family
         is_foreign = name == "bos" and family is not None and family.bos is None  # as in T5
