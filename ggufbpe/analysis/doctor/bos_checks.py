@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from ...gguf.constants import TokenizerKey
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
+from ...models.special_ids import END_OF_GENERATION
 from .chat_markers import without_comments
 from .facts import TEXTS_OF_IDS, Facts
 from .finding import Finding
@@ -60,9 +61,9 @@ def _right_ids(model: Facts, token: int) -> dict[str, int]:
 
     A text that is usual for EOS, such as "<|eot_id|>" of a tuned model, is no wrong one. "<|endoftext|>" may be both.
     """
-    right = {}
+    text, right = model.tokens[token], {}
     for key in (_K.BOS_ID, _K.EOS_ID):
-        is_usual = model.tokens[token] in TEXTS_OF_IDS[key]
+        is_usual = text in TEXTS_OF_IDS[key] or (key == _K.EOS_ID and text in END_OF_GENERATION)
         own = model.id_of_family(key)
         if own is None and not is_usual:
             own = usual_token(model, key)

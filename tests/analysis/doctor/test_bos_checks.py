@@ -54,6 +54,7 @@ def test_a_text_must_not_begin_with_its_end(keys: dict[str, Any], is_found: bool
     [
         ("</s>", {K.BOS_ID: "<s>"}),
         ("<|im_end|>", {K.BOS_ID: "<s>"}),  # of a tuned model
+        ("<end_of_turn>", {K.BOS_ID: "<s>"}),  # of Gemma's
         ("<s>", {K.EOS_ID: "</s>"}),
         ("<|mine|>", {K.BOS_ID: "<s>", K.EOS_ID: "</s>"}),
     ],
@@ -62,7 +63,7 @@ def test_where_other_tokens_are_bos_and_eos_by_their_texts_the_ids_are_to_change
     text: str, right: dict[str, str], facts_of: FactsOf
 ) -> None:
     """The model adds BOS, which is right: it is the id that is wrong."""
-    keys = scored_keys(["▁word"], ["<|im_end|>", "<|mine|>"])
+    keys = scored_keys(["▁word"], ["<|im_end|>", "<|mine|>", "<end_of_turn>"])
     keys[K.BOS_ID] = keys[K.EOS_ID] = keys[K.LIST].index(text)
     model = facts_of(keys)
     [finding] = bos_is_eos(model)
