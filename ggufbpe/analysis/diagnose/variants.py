@@ -30,6 +30,7 @@ from ...tokenizer.special_tokens import SpecialTokens, TextFragment
 from ..doctor.texts_with_ids import with_exchange
 
 _REMEMBERED, _REMEMBERED_LENGTH = 512, 1 << 16  # texts, and characters of each; at most about 300 MB
+_REMEMBERED_WORDS = 1 << 18  # characters of long words; at most about 3 MB
 _REMEMBERED_FRAGMENTS = 64  # texts; at most about 300 MB, if each character is a special token
 
 
@@ -129,6 +130,32 @@ class _Special(SpecialTokens):
         return self._known[key]
 
 
+class _Words(WordCache[WordEncoder]):
+    """Ids of words that caches long words as well: a search encodes the same text again for most changes."""
+
+    def __init__(self, encoder: WordEncoder) -> None:
+        super().__init__(encoder)
+        self._long: dict[str, tuple[int, ...]] = {}
+        self._left = _REMEMBERED_WORDS
+
+    def __missing__(self, word: str) -> tuple[int, ...]:
+        if word in self._long:
+            return self._long[word]
+        ids = super().__missing__(word)
+        if word not in self:
+            if self._left < len(word):
+                self.forget_long()
+            if self._left >= len(word):
+                self._long[word] = ids
+                self._left -= len(word)
+        return ids
+
+    def forget_long(self) -> None:
+        """Empty the cache of long words."""
+        self._long.clear()
+        self._left = _REMEMBERED_WORDS
+
+
 class Variants:
     """The variants of one tokenizer, and what they share."""
 
@@ -150,7 +177,9 @@ class Variants:
         # Keys contain the `id` of an object; the object is kept with the value so that it stays alive.
         self._ranks: dict[tuple[int, bool], tuple[Sequence[str], PairRanks]] = {}
         self._ranks[id(vocabulary.merges), False] = vocabulary.merges, words.encoder.ranks
-        self._words = {(*flags_of_words(vocabulary.pre_tokenizer), id(vocabulary.merges), False): words}
+        self._words = {
+            (*flags_of_words(vocabulary.pre_tokenizer), id(vocabulary.merges), False): _Words(words.encoder)
+        }
 
     def tokenizer(self, vocabulary: Vocabulary, way: str = "") -> Tokenizer:
         """The tokenizer of `vocabulary`, which has the same tokens, in one of the ways above."""
@@ -177,6 +206,8 @@ class Variants:
         """Empty the caches of words and fragments."""
         self._splits.clear()
         self._fragments.clear()
+        for words in self._words.values() if self._shares_words else ():
+            words.forget_long()
 
     @property
     def has_doubtful_pre(self) -> bool:
@@ -191,11 +222,11 @@ class Variants:
         pre = "" if vocabulary.tokenizer_model.ignores_pre else vocabulary.pre
         return evidence(vocabulary.tokens, vocabulary.merges, pre, vocabulary.architecture, vocabulary.name)
 
-    def _words_of(self, vocabulary: Vocabulary, by_id: bool) -> WordCache[WordEncoder]:
+    def _words_of(self, vocabulary: Vocabulary, by_id: bool) -> _Words:
         key = (*flags_of_words(vocabulary.pre_tokenizer), id(vocabulary.merges), by_id)
         if key not in self._words:
             ranks = self._ranks_of(vocabulary, by_id)
-            self._words[key] = WordCache(self._encoder.with_ranks(vocabulary.pre_tokenizer, ranks))
+            self._words[key] = _Words(self._encoder.with_ranks(vocabulary.pre_tokenizer, ranks))
         return self._words[key]
 
     def _ranks_of(self, vocabulary: Vocabulary, by_id: bool) -> PairRanks:

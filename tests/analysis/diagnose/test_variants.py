@@ -17,6 +17,7 @@ from ggufbpe.analysis.diagnose.variants import (
     encoded,
     variants_of,
 )
+from ggufbpe.models.bpe.merge import WordEncoder
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
 from ggufbpe.tokenizer.special_tokens import SpecialTokens, TextFragment
 
@@ -64,6 +65,27 @@ def test_fragments_of_a_text_are_made_once_for_all_variants(monkeypatch: pytest.
     variants.forget_texts()
     assert ABCD._replace(text=b"a<|im_end|>").ids(variants) == [97, eos]
     assert len(made) == 3
+
+
+@pytest.mark.parametrize(("length", "made"), [(1, 1), (1000, 1), (150_000, 1), (300_000, 2)])
+def test_long_words_are_encoded_once_until_texts_are_forgotten(
+    length: int, made: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search encodes the same text for dozens of changes; a word that is too long to keep, each time."""
+    encoded: list[str] = []
+
+    def counted(own: WordEncoder, word: str) -> tuple[int, ...]:
+        encoded.append(word)
+        return (97,) * len(word)
+
+    monkeypatch.setattr(WordEncoder, "ids", counted)
+    variants = Variants(TOKENIZER)
+    for _ in range(2):
+        assert ABCD._replace(text=b"a" * length).ids(variants) == [97] * length
+    assert len(encoded) == made
+    variants.forget_texts()
+    assert ABCD._replace(text=b"b" * length).ids(variants) == [97] * length
+    assert len(encoded) == made + 1
 
 
 def test_merging_by_id() -> None:
