@@ -45,11 +45,11 @@ _K = TokenizerKey
 TEXTS_OF_IDS: dict[str, tuple[str, ...]] = {
     _K.BOS_ID: (
         *("<|begin_of_text|>", "<bos>", "<s>", "<|startoftext|>", "<｜begin▁of▁sentence｜>", "<BOS_TOKEN>"),
-        *("[BOS]", "<|endoftext|>", "[CLS]"),
+        *("[BOS]", "<|plamo:bos|>", "<|endoftext|>", "[CLS]"),
     ),
     _K.EOS_ID: (
         *("<|end_of_text|>", "<eos>", "</s>", "<|endoftext|>", "<｜end▁of▁sentence｜>", "<EOS_TOKEN>"),
-        *("[EOS]", "<|im_end|>", "<|eot_id|>", "<|end|>"),
+        *("[EOS]", "<|plamo:eos|>", "<|im_end|>", "<|eot_id|>", "<|end|>"),
     ),
     _K.SEP_ID: ("[SEP]", "</s>"),
     _K.UNK_ID: ("<unk>", "[UNK]", "<|unk|>", "<|plamo:unk|>"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from conftest import ROOT
 from real_vocabularies import cached
 from small_models import (
     CHATML,
@@ -69,6 +70,13 @@ def test_where_other_tokens_are_bos_and_eos_by_their_texts_the_ids_are_to_change
     [finding] = bos_is_eos(model)
     words = [word for key, own in right.items() for word in ("--set", f"{key}={keys[K.LIST].index(own)}")]
     assert finding.fix == model.command(*words)
+
+
+def test_plamo_s_own_names_tell_its_bos_from_its_eos() -> None:
+    with GGUFFile(ROOT / "fixtures" / "plamo.gguf") as file:
+        model = Facts(file, {K.BOS_ID: 2})
+        [finding] = bos_is_eos(model)
+        assert finding.fix == model.set(K.BOS_ID, 1)
 
 
 def test_the_right_bos_may_have_lost_its_type(facts_of: FactsOf) -> None:
