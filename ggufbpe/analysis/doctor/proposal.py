@@ -5,7 +5,8 @@ A change is proposed if
 - (a) every text that it is said to explain gets the other side's ids,
 - (b) no token decodes to other bytes, except markers and ordinary words whose type is the defect,
 - (c) every text that both sides encoded alike stays as it is,
-- (d) `doctor` finds nothing that it did not find before.
+- (d) `doctor` finds nothing that it did not find before,
+- (e) it does not switch off a BOS for which only the file itself speaks: others make ids without BOS on purpose.
 
 Any other change is an observation: `Proposal.command` is empty, and `Proposal.objection` says why.
 """
@@ -31,7 +32,7 @@ from ...models.token_table import tokens_that_differ
 from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import TextOrPath
 from .checks import CHECKS_OF_TOKENS, Check, findings_of
-from .facts import Facts
+from .facts import TEXTS_OF_IDS, Facts
 from .finding import Finding
 from .marker_tokens import MarkerTokens
 from .merge_checks import unreachable
@@ -245,6 +246,10 @@ def prove(
             if tried.command:
                 return tried
         return proposal._replace(objection=f"`ggufbpe doctor` would then warn: {warnings[0].what}")
+    if bos := _lost_bos(before, after):
+        return proposal._replace(
+            objection=f"ids without {bos}, which the file itself says texts begin with, do not show that it is wrong"
+        )
     return proposal._replace(command=fix_command(trial.path, change.arguments))
 
 
@@ -338,6 +343,18 @@ def _other_bytes(trial: Trial, after: Tokenizer, change: Change, compared: Itera
             if before.token_to_piece(token, special=special) != after.token_to_piece(token, special=special):
                 return f"token {token}, {printable(ours.tokens[token])},"
     return ""
+
+
+def _lost_bos(before: Facts, after: Facts) -> str:
+    """Return the BOS, quoted, that a file of no known family asks for and no longer adds after a change; else ""."""
+    bos = before.tokenizer.bos_id if before.tokenizer else None
+    is_asked_for = before.scalar(_K.ADD_BOS) is True and before.family is None and before.adds("bos")
+    if bos is None or not is_asked_for or after.adds("bos"):
+        return ""
+    is_usual = (
+        before.tokens[bos] in TEXTS_OF_IDS[_K.BOS_ID] and before.tokens[bos] not in TEXTS_OF_IDS[_K.EOS_ID]
+    )
+    return before.quoted(bos) if is_usual else ""
 
 
 def changes_of(finding: Finding) -> list[Change]:

@@ -306,6 +306,24 @@ def test_a_change_is_proposed_if_it_helps_and_harms_nothing(
     assert (found.command, found.explained) == (("", 0) if objection else (command, 1))
 
 
+@pytest.mark.parametrize(
+    ("bos", "says", "is_proposed"),
+    [("<s>", True, False), ("<s>", None, True), ("<|endoftext|>", True, True), ("hello", True, True)],
+)
+def test_ids_without_bos_switch_off_none_that_the_file_itself_asks_for(
+    bos: str, says: bool | None, is_proposed: bool, facts_of: FactsOf
+) -> None:
+    """As for DeepSeek V3, whose tokenizer.json adds none: tokenizer_config.json asks for it."""
+    keys = small_keys("<s>", add_bos_token=says)
+    keys |= {K.BOS_ID: keys[K.LIST].index(bos), K.PRE: "gpt-2" if says else "llama-bpe"}
+    before = facts_of(keys)
+    assert before.family is None
+    with Trial(None, facts=before) as trial:
+        found = prove(trial, Change({K.ADD_BOS: "false"}), [TextWithIds(b"x", [before.ids["x"]])])
+    assert "which the file itself says texts begin with" in found.objection or is_proposed
+    assert bool(found.command) == is_proposed
+
+
 def test_a_text_that_is_right_must_stay_right() -> None:
     tok = Tokenizer.from_gguf(GPT2)
     as_qwen2 = Tokenizer(load(GPT2, {K.PRE: "qwen2"})[0])
