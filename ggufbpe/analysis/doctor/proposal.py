@@ -246,10 +246,8 @@ def prove(
             if tried.command:
                 return tried
         return proposal._replace(objection=f"`ggufbpe doctor` would then warn: {warnings[0].what}")
-    if bos := _lost_bos(before, after):
-        return proposal._replace(
-            objection=f"ids without {bos}, which the file itself says texts begin with, do not show that it is wrong"
-        )
+    if objection := _loses_bos(before, after):
+        return proposal._replace(objection=objection)
     return proposal._replace(command=fix_command(trial.path, change.arguments))
 
 
@@ -345,16 +343,15 @@ def _other_bytes(trial: Trial, after: Tokenizer, change: Change, compared: Itera
     return ""
 
 
-def _lost_bos(before: Facts, after: Facts) -> str:
-    """Return the BOS, quoted, that a file of no known family asks for and no longer adds after a change; else ""."""
+def _loses_bos(before: Facts, after: Facts) -> str:
+    """Return what speaks against a change by which texts lose a BOS that the file of an unknown family asks for."""
     bos = before.tokenizer.bos_id if before.tokenizer else None
-    is_asked_for = before.scalar(_K.ADD_BOS) is True and before.family is None and before.adds("bos")
-    if bos is None or not is_asked_for or after.adds("bos"):
+    is_lost = before.adds("bos") and not after.adds("bos")
+    if bos is None or not is_lost or before.family or before.scalar(_K.ADD_BOS) is not True:
         return ""
-    is_usual = (
-        before.tokens[bos] in TEXTS_OF_IDS[_K.BOS_ID] and before.tokens[bos] not in TEXTS_OF_IDS[_K.EOS_ID]
-    )
-    return before.quoted(bos) if is_usual else ""
+    if before.tokens[bos] not in {*TEXTS_OF_IDS[_K.BOS_ID]} - {*TEXTS_OF_IDS[_K.EOS_ID]}:
+        return ""
+    return f"ids without {before.quoted(bos)}, which the file itself asks for, do not speak against it"
 
 
 def changes_of(finding: Finding) -> list[Change]:

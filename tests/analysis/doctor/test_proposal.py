@@ -320,7 +320,7 @@ def test_ids_without_bos_switch_off_none_that_the_file_itself_asks_for(
     assert before.family is None
     with Trial(None, facts=before) as trial:
         found = prove(trial, Change({K.ADD_BOS: "false"}), [TextWithIds(b"x", [before.ids["x"]])])
-    assert "which the file itself says texts begin with" in found.objection or is_proposed
+    assert "which the file itself asks for" in found.objection or is_proposed
     assert bool(found.command) == is_proposed
 
 
