@@ -242,17 +242,28 @@ def _what_stays(output: str, before: list[bytes]) -> str:
 
 
 def _check_flags(arguments: argparse.Namespace) -> None:
-    """`UsageError` for an empty path, and for flags of which `encode_corpus` does not know; it checks the others."""
+    """`UsageError` for flags that do not go together, and for an empty path."""
     if "" in arguments.corpus:
         raise UsageError("a path is empty; give the name of a file or folder")
     if arguments.resume and arguments.force:
         raise UsageError("--resume or --force, not both")
-    if not _is_chat(arguments) and (arguments.chat_template or arguments.chat_template_file):
+    is_chat = _is_chat(arguments)
+    if arguments.chats and arguments.chat_column is not None:
+        raise UsageError("--chats recognizes records by their fields, --chat-column names one: give either")
+    if not is_chat and (arguments.chat_template or arguments.chat_template_file):
         raise UsageError(
             "--chat-template and --chat-template-file are for chats: give --chat-column NAME or --chats"
         )
     if arguments.mask_form or arguments.mask_parts is not None:
         arguments.mask = True
+    if not is_chat and arguments.mask:
+        raise UsageError("--mask is for chats: give --chat-column NAME or --chats")
+    if arguments.preference and not arguments.chats:
+        raise UsageError("--preference is for --chats")
+    if arguments.whole and (arguments.pack is None or not is_chat):
+        raise UsageError("--whole is for packed chats: give --pack N, and --chat-column NAME or --chats")
+    if arguments.position_ids and arguments.pack is None:
+        raise UsageError("--position-ids is for --pack N: otherwise each row is a document")
 
 
 def _say(found: EncodedCorpus, arguments: argparse.Namespace, tokenizer: Tokenizer) -> None:

@@ -62,15 +62,15 @@ class Options(NamedTuple):
         """The options for a format, with how it has a mask. `ValueError` where they contradict each other."""
         if self.chats and self.chat_column is not None:
             raise ValueError(
-                "chats=True recognizes records by their fields, chat_column=NAME names one: give either"
+                "chats=True recognizes records by their fields; chat_column names one: give either"
             )
         if self.preference is not None and not self.chats:
-            raise ValueError(f"preference={self.preference!r} is for chats=True, which recognizes pairs")
+            raise ValueError("preference is for chats=True, which recognizes pairs")
         if self.preference not in (None, *PREFERENCES):
             raise ValueError(f"preference is 'chosen' or 'rejected', not {self.preference!r}")
         if self.mask is not None and not self.is_chat:
             raise ValueError(
-                "a mask of what the assistant wrote is for chats: give chats=True or chat_column=NAME"
+                "a mask of what the assistant wrote is for chats: give chats=True or chat_column"
             )
         if self.mask_form is not None and self.mask is None:
             raise ValueError("mask_form is for mask=True")

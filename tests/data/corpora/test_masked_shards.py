@@ -362,7 +362,7 @@ def test_records_that_fit_nothing_are_refused_with_their_line(tmp_path: Path, ru
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"chats": True, "chat_column": "messages"}, "give either"),
-    ({"preference": "chosen"}, "preference='chosen' is for chats=True"),
+    ({"preference": "chosen"}, "preference is for chats=True"),
     ({"chats": True, "preference": "best"}, "preference is 'chosen' or 'rejected'"),
     ({"mask": True}, "for chats"),
     ({"chats": True, "mask_form": "mask"}, "mask_form is for mask=True"),
@@ -385,12 +385,12 @@ def test_options_that_contradict_each_other(
 @pytest.mark.parametrize(
     ("flags", "reason"),
     [
-        (["--mask"], "for chats: give --chats or --chat-column NAME"),
-        (["--mask-parts", ""], "for chats: give --chats or --chat-column NAME"),
-        (["--mask-form", "labels"], "for chats: give --chats or --chat-column NAME"),
+        (["--mask"], "--mask is for chats"),
+        (["--mask-parts", ""], "--mask is for chats"),
+        (["--mask-form", "labels"], "--mask is for chats"),
         (["--chats", "--chat-column", "messages"], "give either"),
-        (["--chat-column", "messages", "--preference", "chosen"], "--preference chosen is for --chats"),
-        (["--position-ids"], "--position-ids is for packed rows (--pack N)"),
+        (["--chat-column", "messages", "--preference", "chosen"], "--preference is for --chats"),
+        (["--position-ids"], "--position-ids is for --pack N"),
         (["--chats", "--chat-template", CHATML, "--mask-parts", "content,ends"], "not 'ends'"),
     ],
 )

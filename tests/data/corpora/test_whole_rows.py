@@ -193,6 +193,8 @@ def test_the_command_says_how_much_is_padding(chats: Path, run: Run, tmp_path: P
     assert "at the end" not in found.err
     for flags in (["--whole"], ["--pack", ROW, "--whole"]):
         wrong = run("encode", "-m", VOCABULARY, chats, "-o", tmp_path / "not", *flags)
-        assert "--whole is for packed rows of chats: give --pack N, and --chats or --chat-column" in wrong.err
+        assert (
+            "--whole is for packed chats: give --pack N, and --chat-column NAME or --chats" in wrong.err
+        )
     with pytest.raises(ValueError, match="whole=True is for packed rows of chats"):
         encode_corpus(chats, TOK, tmp_path / "not", pack=ROW, whole=True)
