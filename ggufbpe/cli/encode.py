@@ -261,9 +261,9 @@ def _check_flags(arguments: argparse.Namespace) -> None:
     if arguments.preference and not arguments.chats:
         raise UsageError("--preference is for --chats")
     if arguments.whole and (arguments.pack is None or not is_chat):
-        raise UsageError("--whole is for packed chats: give --pack N, and --chat-column NAME or --chats")
+        raise UsageError("--whole is for packed chats: give --pack LENGTH, and --chat-column NAME or --chats")
     if arguments.position_ids and arguments.pack is None:
-        raise UsageError("--position-ids is for --pack N: otherwise each row is a document")
+        raise UsageError("--position-ids is for --pack LENGTH: otherwise each row is a document")
 
 
 def _say(found: EncodedCorpus, arguments: argparse.Namespace, tokenizer: Tokenizer) -> None:

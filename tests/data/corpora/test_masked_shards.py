@@ -390,7 +390,7 @@ def test_options_that_contradict_each_other(
         (["--mask-form", "labels"], "--mask is for chats"),
         (["--chats", "--chat-column", "messages"], "give either"),
         (["--chat-column", "messages", "--preference", "chosen"], "--preference is for --chats"),
-        (["--position-ids"], "--position-ids is for --pack N"),
+        (["--position-ids"], "--position-ids is for --pack LENGTH"),
         (["--chats", "--chat-template", CHATML, "--mask-parts", "content,ends"], "not 'ends'"),
     ],
 )

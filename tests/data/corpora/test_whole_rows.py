@@ -194,7 +194,7 @@ def test_the_command_says_how_much_is_padding(chats: Path, run: Run, tmp_path: P
     for flags in (["--whole"], ["--pack", ROW, "--whole"]):
         wrong = run("encode", "-m", VOCABULARY, chats, "-o", tmp_path / "not", *flags)
         assert (
-            "--whole is for packed chats: give --pack N, and --chat-column NAME or --chats" in wrong.err
+            "--whole is for packed chats: give --pack LENGTH, and --chat-column NAME or --chats" in wrong.err
         )
     with pytest.raises(ValueError, match="whole=True is for packed rows of chats"):
         encode_corpus(chats, TOK, tmp_path / "not", pack=ROW, whole=True)
