@@ -25,7 +25,7 @@ from .shard_names import MANIFEST as MANIFEST
 from .shard_names import UNFINISHED as UNFINISHED
 from .storage import Folder, Input
 
-VERSION = 1
+VERSION = 2
 # What shards cannot be read without, and the totals of a finished run.
 _HEADER = {"format": str, "dtype": str, "tokenizer": dict, "settings": dict}
 _END = b"\n}\n"  # of a manifest; nothing else in it begins a line with a brace

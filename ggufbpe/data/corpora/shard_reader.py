@@ -36,19 +36,20 @@ class EncodedCorpus:
     ) -> None:
         self.folder, self.manifest, self.shards = folder, content, shards
         self.skipped = skipped
-        self.form = FORMS[content["format"]]
         self._ends: dict[str, Any] = {}  # of rows, by shard
-        self.layout = Options(**content["settings"]).layout(content["dtype"], content["tokenizer"]["name"])
+        try:
+            self.form = FORMS[content["format"]]
+            self.layout = Options(**content["settings"]).layout(
+                content["dtype"], content["tokenizer"]["name"]
+            )
+        except (KeyError, TypeError):
+            raise damaged(folder, MANIFEST) from None
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> EncodedCorpus:
         """The shards in a folder or at a URL. `CorpusError` if there are none, or encoding was not finished."""
         folder = folder_at(os.fsdecode(path))
-        found = read_manifest(folder)
-        try:
-            return cls(folder, *found)
-        except (KeyError, TypeError):
-            raise damaged(folder, MANIFEST) from None
+        return cls(folder, *read_manifest(folder))
 
     @property
     def documents(self) -> int:

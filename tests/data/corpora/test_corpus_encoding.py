@@ -811,6 +811,16 @@ def test_other_settings_are_refused(
         encode_corpus(corpus, tok, tmp_path / "out", **{"shard_size": 40, "resume": True, **options})
 
 
+def test_a_finished_run_with_unknown_settings_is_damaged(
+    corpus: Path, tmp_path: Path, tok: Tokenizer
+) -> None:
+    encode_corpus(corpus, tok, tmp_path / "out")
+    path = tmp_path / "out" / "manifest.json"
+    path.write_text(path.read_text().replace('"settings": {', '"settings": {"odd": null,', 1))
+    with pytest.raises(CorpusError, match=r"manifest\.json: not what ggufbpe writes"):
+        encode_corpus(corpus, tok, tmp_path / "out", resume=True)
+
+
 def test_another_tokenizer_is_refused(corpus: Path, tmp_path: Path, tok: Tokenizer) -> None:
     other = tok.with_overrides({"tokenizer.ggml.add_bos_token": True})
     stop_after_first_shard(corpus, tok, tmp_path / "out")

@@ -36,7 +36,7 @@ FILES = [FileFacts("part-00000.bin", 20, "ab"), FileFacts("part-00000.idx", 9, "
 FIRST = Shard("part-00000", 2, 3, 10, 40, 1, CorpusPlace(), 0, FILES)
 SECOND = Shard("part-00001", 5, 4, 7, 30, 0, CorpusPlace(1, 100, 3), 6, [])
 HEADER = {
-    "version": 1,
+    "version": 2,
     "format": "npy",
     "dtype": "uint16",
     "tokenizer": {"name": "x"},
@@ -104,10 +104,10 @@ def test_totals() -> None:
 
 DAMAGED = {
     b"{": "not JSON",
-    b'{"version": 2}': "not of version 1",
-    b'{"version": 1}': "not what ggufbpe writes",
-    b'{"version": 1, "shards": [{"name": "x"}]}': "not what ggufbpe writes",
-    b'{"version": 1, "shards": [], "next": {"place": {}, "carry": []}}': "not what ggufbpe writes",
+    b'{"version": 1}': "not of version 2",
+    b'{"version": 2}': "not what ggufbpe writes",
+    b'{"version": 2, "shards": [{"name": "x"}]}': "not what ggufbpe writes",
+    b'{"version": 2, "shards": [], "next": {"place": {}, "carry": []}}': "not what ggufbpe writes",
     json.dumps({**HEADER, "shards": [{"name": "x"}]}).encode(): "not what ggufbpe writes",
     json.dumps({**HEADER, "shards": []}).encode(): "not what ggufbpe writes",
     json.dumps({**HEADER, "tokenizer": 5, "shards": []}).encode(): "not what ggufbpe writes",
@@ -185,7 +185,7 @@ def test_a_new_run_replaces_what_another_wrote(tmp_path: Path) -> None:
     folder = folder_at(str(tmp_path))
     for name in ("part-00000.bin", "manifest.json", "notes.txt"):
         (tmp_path / name).touch()
-    begin_run(folder, RunState({"version": 1}, []), [A])
+    begin_run(folder, RunState({"version": 2}, []), [A])
     assert folder.names() == ["inputs.jsonl", "notes.txt", "unfinished.json"]
     begin_run(folder, STATE, [A])
     assert not has_no_shards(folder)
