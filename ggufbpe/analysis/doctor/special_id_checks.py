@@ -23,7 +23,7 @@ _K = TokenizerKey
 # They begin or end texts; a wrong PAD or MASK changes no ids of a text.
 _TELLING = ("bos", "eos", "eot", "eom")
 _NAMED_END = re.compile(r"(?i)end|stop|\beo[a-z]\b|</")
-_NO_SEPARATORS = ("[UNK]", "[MASK]", "[PAD]", "<unk>", "<mask>", "<pad>")
+_OTHER_USES = ("[UNK]", "[MASK]", "[PAD]", "<unk>", "<mask>", "<pad>", "<PAD>")
 _BEGINNINGS = (("end", "start"), ("end", "begin"), ("END", "START"), ("</", "<"))  # of what has an end
 _UNKNOWN_WHY = (
     "llama.cpp encodes unknown text as this token, and the model learned another meaning for the token."
@@ -44,19 +44,18 @@ def wrong_special_ids(model: Facts) -> Iterator[Finding]:
             if key in out_of_range:
                 default = model.kind.default_ids.get(name)
                 instead = "then has none" if default is None else f"uses the default, {default}"
-                own = model.set_id(key)
-                has_row = token < rows(model)
                 may_be_removed = not model.adds(name) if default is None else _is_right(model, key, default)
+                fix = model.set_id(key)
+                if token < rows(model) and name != "pad":  # whose row may be a filler's
+                    fix = "convert the model again: its tensors have a row for this token, which was lost"
+                elif may_be_removed:
+                    fix += f", or remove the key: {model.remove(key)}"
                 yield Finding(
                     "error",
                     "special_id_out_of_range",
                     f"The file gives {name.upper()} an id that no token has.",
                     f"llama.cpp ignores it, and {instead}. {_SPECIAL_WHY}",
-                    "convert the model again: its tensors have a row for this token, which was lost"
-                    if has_row
-                    else f"{own}, or remove the key: {model.remove(key)}"
-                    if may_be_removed
-                    else own,
+                    fix,
                     model.key(key),
                     None,
                     f"{key} is {token}, but the vocabulary has ids 0 to {size - 1}.",
@@ -156,12 +155,12 @@ def _is_of_wrong_kind(model: Facts, key: str, token: int) -> bool:
     """
     text = model.tokens[token]
     if key == _K.SEP_ID:
-        is_other = text in _NO_SEPARATORS or text in TEXTS_OF_IDS[_K.BOS_ID]
+        is_other = text in _OTHER_USES or text in TEXTS_OF_IDS[_K.BOS_ID]
         return is_other and text not in TEXTS_OF_IDS[_K.SEP_ID] and model.adds("sep")
     theirs = model.id_of_family(key)
     if theirs == token:
         return False
-    is_apart = model.obeys_flags and text in _NO_SEPARATORS  # in BERT, nothing depends on EOS
+    is_apart = model.obeys_flags and text in _OTHER_USES  # in BERT, nothing depends on EOS
     if key == _K.EOS_ID:
         ends = text in END_OF_GENERATION or text in TEXTS_OF_IDS[_K.EOS_ID] or _is_named_end(model, text)
         at_end, before_next = model.rendered.behind_answer if model.rendered else (b"", b"")

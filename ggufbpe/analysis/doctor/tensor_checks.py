@@ -19,6 +19,7 @@ from .facts import DRAFTERS, Facts
 from .finding import Finding, Where
 
 _EMBEDDING, _OUTPUT = b"token_embd.weight", b"output.weight"
+_SPEAKERS = ("qwen3tts", "wavtokenizer-dec")  # whose output layer is not for tokens of the vocabulary
 _SURELY_FILLED = 64  # rows without a token: so few are seldom tokens that were lost
 _MOST_ADDED = 1000  # tokens that a command adds: Windows takes 32,767 characters
 _MOST_REMOVED = 64  # tokens
@@ -56,10 +57,11 @@ def rows(model: Facts, tensor: bytes = _EMBEDDING) -> int:
     """Return the number of rows of the embedding or the output layer; 0 if there is none, or any number is right.
 
     Source: src/llama-model.cpp, llama_model_base::load_tensors, where `n_vocab` is the number of tokens. A draft may
-    have any number of rows (src/models/eagle3.cpp).
+    have any number of rows (src/models/eagle3.cpp), and so may the output layer of a model that speaks (qwen3vl.cpp,
+    wavtokenizer-dec.cpp).
     """
     architecture = model.text(KEY_ARCHITECTURE)
-    if architecture == "eagle3" or (tensor == _OUTPUT and architecture in DRAFTERS):
+    if architecture == "eagle3" or (tensor == _OUTPUT and architecture in {*DRAFTERS, *_SPEAKERS}):
         return 0
     try:
         shapes = {info.name: info.shape for info in tensor_infos(model.source)}
@@ -88,17 +90,17 @@ def rows_of_tokens(model: Facts) -> Iterator[Finding]:
     )
 
 
-def _as_many_tokens(model: Facts, rows: int) -> str:
-    """Return how a vocabulary gets as many tokens as there are rows; "" where none but the right ones would do."""
+def _as_many_tokens(model: Facts, number: int) -> str:
+    """Return how a vocabulary gets `number` tokens, one for each row; "" where none but the right ones would do."""
     size = len(model.tokens)
-    add = [f"[PAD{at}]" for at in range(size, min(rows, size + _MOST_ADDED + 1))]
-    remove = range(rows, min(size, rows + _MOST_REMOVED + 1))
+    add = [f"[PAD{at}]" for at in range(size, min(number, size + _MOST_ADDED + 1))]
+    remove = range(number, min(size, number + _MOST_REMOVED + 1))
     try:
         token_edits(model.source, TokenChanges(add=[(text, "UNUSED") for text in add], remove=remove))
         is_used = any(model.tokens[at] in model.template for at in remove)
         missing = [marker for marker in markers_of(model.template) if marker not in model.ids]
         is_lost = bool(add) and not all(map(PLAIN_MARKERS.fullmatch, missing))
-        is_lost |= any(size <= (model.scalar(key) or 0) < rows for key in _NEVER_FILLED)
+        is_lost |= any(size <= (model.scalar(key) or 0) < number for key in _NEVER_FILLED)
         is_possible = len(add) <= _MOST_ADDED and len(remove) <= _MOST_REMOVED and not (is_used or is_lost)
     except (GGUFError, ValueError):  # such as a special id among the tokens that would be removed
         is_possible = False
