@@ -6,7 +6,7 @@ A change is proposed if
 - (b) no token decodes to other bytes, except markers and ordinary words whose type is the defect,
 - (c) every text that both sides encoded alike stays as it is,
 - (d) `doctor` finds nothing that it did not find before,
-- (e) it does not switch off a BOS for which only the file itself speaks: others make ids without BOS on purpose.
+- (e) by ids that no model file gave, it switches off no BOS for which only the file itself speaks.
 
 Any other change is an observation: `Proposal.command` is empty, and `Proposal.objection` says why.
 """
@@ -246,8 +246,6 @@ def prove(
             if tried.command:
                 return tried
         return proposal._replace(objection=f"`ggufbpe doctor` would then warn: {warnings[0].what}")
-    if objection := _loses_bos(before, after):
-        return proposal._replace(objection=objection)
     return proposal._replace(command=fix_command(trial.path, change.arguments))
 
 
@@ -343,15 +341,20 @@ def _other_bytes(trial: Trial, after: Tokenizer, change: Change, compared: Itera
     return ""
 
 
-def _loses_bos(before: Facts, after: Facts) -> str:
-    """Return what speaks against a change by which texts lose a BOS that the file of an unknown family asks for."""
+def unless_bos_is_lost(trial: Trial, proposal: Proposal) -> Proposal:
+    """Return a proposal made by ids, without its command if texts lost a BOS that the file of an unknown family adds.
+
+    Tools leave BOS out on purpose, and a tokenizer.json need not add it.
+    """
+    before, after = trial.before, trial.changed(proposal.change)
     bos = before.tokenizer.bos_id if before.tokenizer else None
     is_lost = before.adds("bos") and not after.adds("bos")
     if bos is None or not is_lost or before.family or before.scalar(_K.ADD_BOS) is not True:
-        return ""
+        return proposal
     if before.tokens[bos] not in {*TEXTS_OF_IDS[_K.BOS_ID]} - {*TEXTS_OF_IDS[_K.EOS_ID]}:
-        return ""
-    return f"ids without {before.quoted(bos)}, which the file itself asks for, do not speak against it"
+        return proposal
+    objection = f"ids without {before.quoted(bos)}, which the file itself asks for, do not speak against it"
+    return proposal._replace(command="", objection=objection)
 
 
 def changes_of(finding: Finding) -> list[Change]:

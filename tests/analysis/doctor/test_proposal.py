@@ -18,7 +18,15 @@ from ggufbpe.analysis.diagnose.several import Several
 from ggufbpe.analysis.diagnose.texts_of_ids import swapped, texts_of_lost
 from ggufbpe.analysis.doctor.marker_tokens import MarkerTokens
 from ggufbpe.analysis.doctor.model_checks import charsmap
-from ggufbpe.analysis.doctor.proposal import ENDS, Proposal, Trial, checks_left_out, prove, prove_by_parts
+from ggufbpe.analysis.doctor.proposal import (
+    ENDS,
+    Proposal,
+    Trial,
+    checks_left_out,
+    prove,
+    prove_by_parts,
+    unless_bos_is_lost,
+)
 from ggufbpe.analysis.doctor.texts_with_ids import TextWithIds, end_of_token, ends_of, parts_of, with_exchange
 from ggufbpe.analysis.verify.model_diff import diff
 from ggufbpe.analysis.verify.weighing import change_to, weigh
@@ -319,7 +327,9 @@ def test_ids_without_bos_switch_off_none_that_the_file_itself_asks_for(
     before = facts_of(keys)
     assert before.family is None
     with Trial(None, facts=before) as trial:
-        found = prove(trial, Change({K.ADD_BOS: "false"}), [TextWithIds(b"x", [before.ids["x"]])])
+        proposal = prove(trial, Change({K.ADD_BOS: "false"}), [TextWithIds(b"x", [before.ids["x"]])])
+        assert proposal.command  # a model file that gave the ids would tell
+        found = unless_bos_is_lost(trial, proposal)
     assert "which the file itself asks for" in found.objection or is_proposed
     assert bool(found.command) == is_proposed
 
