@@ -110,12 +110,12 @@ def with_known_pre(cause: Cause, ours: Vocabulary, theirs: Vocabulary) -> Cause:
         "names": [entry.name],
         "alike": [],
     }
-    change = cause.change
-    if change:
-        change = Change({_K.PRE: entry.name})
-        if ours.named_add_bos is None and entry.add_bos != theirs.add_bos:
-            change |= add_bos(theirs.add_bos)
-    return cause._replace(detail=detail, change=change)
+    if not cause.change and {entry.family, ours.pre_tokenizer.family} not in SAME_ORIGINAL:
+        return cause._replace(detail=detail)
+    change = Change({_K.PRE: entry.name})
+    if ours.named_add_bos is None and entry.add_bos != theirs.add_bos:
+        change |= add_bos(theirs.add_bos)
+    return cause._replace(detail=detail, fix="", change=change)
 
 
 ALWAYS_ADDS_BOS = "the file cannot express it: under {} llama.cpp always adds BOS, and the ids have none"

@@ -17,6 +17,7 @@ from ggufbpe.analysis.diagnose.causes import (
     pre_type,
     replaced_by_fillers,
     shifted,
+    with_known_pre,
 )
 from ggufbpe.convert.upstream_patterns import ORIGINALS
 from ggufbpe.gguf.change import Change
@@ -107,6 +108,13 @@ def test_a_name_for_the_same_original_pattern_is_not_proposed(
     cause = pre_type(vocabulary, [other], [], judged)
     assert cause.change == (Change({K.PRE: other}) if is_to_be_set else Change())
     assert bool(cause.fix) is not is_to_be_set
+
+
+def test_another_model_tells_its_pre_tokenizer_though_the_original_pattern_is_the_same() -> None:
+    ours, theirs = (small_tokenizer(pre=name).vocabulary for name in ("gpt-4o", "granite-embed-multi-97m"))
+    judged = evidence(ours.tokens, ours.merges, "gpt-4o", "llama")
+    cause = with_known_pre(pre_type(ours, ["granite-embed-multi-97m"], [], judged), ours, theirs)
+    assert (cause.change, cause.fix) == (Change({K.PRE: "granite-embed-multi-97m"}), "")
 
 
 def test_the_families_of_one_original_pattern() -> None:
