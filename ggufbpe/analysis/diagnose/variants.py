@@ -139,8 +139,8 @@ class _Words(WordCache[WordEncoder]):
         self._left = _REMEMBERED_WORDS
 
     def __missing__(self, word: str) -> tuple[int, ...]:
-        if word in self._long:
-            return self._long[word]
+        if (known := self._long.get(word)) is not None:
+            return known
         ids = super().__missing__(word)
         if word not in self:
             if self._left < len(word):
@@ -206,7 +206,7 @@ class Variants:
         """Empty the caches of words and fragments."""
         self._splits.clear()
         self._fragments.clear()
-        for words in self._words.values() if self._shares_words else ():
+        for words in list(self._words.values()) if self._shares_words else ():  # other threads may add some
             words.forget_long()
 
     @property
