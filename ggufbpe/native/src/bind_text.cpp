@@ -6,7 +6,9 @@
 #include <cstdio>
 #include <new>
 
+#include "machine.h"
 #include "stable_abi.h"
+#include "string_array.h"
 #include "utf8.h"
 
 namespace nb = nanobind;
@@ -53,6 +55,7 @@ bool is_converted_here(PyObject *text) {
     if (!PyUnicode_IS_READY(text)) return false;
 #endif
     if (PyUnicode_IS_ASCII(text) || !PyUnicode_IS_COMPACT(text) || PyUnicode_GET_LENGTH(text) < LONG) return false;
+    // Without the interpreter's lock, another thread may be about to write this pointer. Only Python itself follows it.
     return !reinterpret_cast<const PyCompactUnicodeObject *>(text)->utf8 && !is_repeated(text);
 }
 
@@ -93,7 +96,7 @@ Source::Source(nb::handle object) {
 
 void Source::read(PyObject *text) {
     if (convert(text)) {
-        own_.shrink();  // a batch holds many
+        own_.shrink();  // a batch holds many texts at once
         text_ = {own_.data(), own_.size(), true};
         return;
     }
