@@ -45,6 +45,7 @@ from ggufbpe.chat.chats import Chats
 from ggufbpe.chat.known_templates import CHATML
 from ggufbpe.chat.render import ChatTemplate
 from ggufbpe.chat.template.environment import Template
+from ggufbpe.chat.template.run_limits import LimitError
 
 SHOWN = 20  # differences of a job that are printed; all are counted
 CHATS_OF_RANDOM_TEMPLATE = 60
@@ -84,6 +85,7 @@ class Comparison:
         self._chats = Chats(tok)
         self._template = template
         self.result = result
+        self.may_exceed_limits = False  # ours; llama-server has none
 
     def compare(self, name: str, request: dict[str, Any]) -> None:
         """Ask both, and note what differs."""
@@ -100,7 +102,9 @@ class Comparison:
             if ours.reason != expected:
                 totals["reasons in other words"] += 1
                 self.result.reasons[f"{expected!r}\n  ours: {ours.reason!r}"] += 1
-        if differ(theirs, ours):
+        if self.may_exceed_limits and _is_beyond_limits(ours):
+            totals["beyond our limits"] += 1
+        elif differ(theirs, ours):
             totals["differences"] += 1
             if len(self.result.differences) < SHOWN:
                 self._report(name, request)
@@ -131,6 +135,14 @@ def _reason(message: str) -> str:
     """A refusal without the part of the template that it shows."""
     before, shown, _ = message.partition("\n------------\n")
     return before + message.rpartition("\nError: ")[2] if shown else message
+
+
+def _is_beyond_limits(ours: Answer | ChatError) -> bool:
+    """Whether the template made more than ours lets one make, such as 20 million characters."""
+    cause: BaseException | None = ours if isinstance(ours, ChatError) else None
+    while cause and not isinstance(cause, LimitError):
+        cause = cause.__cause__ or cause.__context__
+    return cause is not None
 
 
 def differ(theirs: Answer | Refusal, ours: Answer | ChatError) -> bool:
@@ -214,6 +226,7 @@ def _compare_random_templates(server: ChatServer, tok: Tokenizer, job: Job, resu
                 _report_refused(server, tok, parsed, result)
             left -= 1
             continue
+        comparison.may_exceed_limits = True
         asked = min(left, len(parsed) + CHATS_OF_RANDOM_TEMPLATE)
         left -= asked
         for chat in range(asked):
@@ -331,7 +344,8 @@ def main() -> int:
     totals = result.totals
     print(
         f"compared with llama-server: {totals['templates']} templates ({totals['templates refused']} refused), "
-        f"{totals['chats']} chats ({totals['refused']} refused, {totals['reasons in other words']} in other words), "
+        f"{totals['chats']} chats ({totals['refused']} refused, {totals['reasons in other words']} in other words, "
+        f"{totals['beyond our limits']} beyond our limits), "
         f"{totals['ends of the server']} ends of the server, "
         f"{totals['differences']} differences, "
         f"{time.perf_counter() - start:.0f} seconds"
