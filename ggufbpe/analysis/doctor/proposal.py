@@ -342,19 +342,16 @@ def _other_bytes(trial: Trial, after: Tokenizer, change: Change, compared: Itera
 
 
 def unless_bos_is_lost(trial: Trial, proposal: Proposal) -> Proposal:
-    """Return a proposal made by ids, without its command if texts lost a BOS that the file of an unknown family adds.
-
-    Tools leave BOS out on purpose, and a tokenizer.json need not add it.
-    """
+    """Return a proposal made by ids, without its command if texts lose a BOS that a file of unknown family adds."""
     before, after = trial.before, trial.changed(proposal.change)
     bos = before.tokenizer.bos_id if before.tokenizer else None
     is_lost = before.adds("bos") and not after.adds("bos")
-    if bos is None or not is_lost or before.family or before.scalar(_K.ADD_BOS) is not True:
+    is_asked_for = before.scalar(_K.ADD_BOS) is True and before.family is None
+    begins = {*TEXTS_OF_IDS[_K.BOS_ID]} - {*TEXTS_OF_IDS[_K.EOS_ID]}  # tools leave such a BOS out on purpose
+    if bos is None or before.tokens[bos] not in begins or not (is_lost and is_asked_for):
         return proposal
-    if before.tokens[bos] not in {*TEXTS_OF_IDS[_K.BOS_ID]} - {*TEXTS_OF_IDS[_K.EOS_ID]}:
-        return proposal
-    objection = f"ids without {before.quoted(bos)}, which the file itself asks for, do not speak against it"
-    return proposal._replace(command="", objection=objection)
+    told = f"ids without {before.quoted(bos)}, which the file itself asks for, do not speak against it"
+    return proposal._replace(command="", objection=told)
 
 
 def changes_of(finding: Finding) -> list[Change]:
