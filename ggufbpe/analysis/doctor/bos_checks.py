@@ -64,11 +64,11 @@ def _right_ids(model: Facts, token: int) -> dict[str, int]:
     text, right = model.tokens[token], {}
     for key in (_K.BOS_ID, _K.EOS_ID):
         is_usual = text in TEXTS_OF_IDS[key] or (key == _K.EOS_ID and text in END_OF_GENERATION)
+        if is_usual and key == _K.EOS_ID:
+            continue
         own = model.id_of_family(key)
         if own is None and not is_usual:
             own = usual_token(model, key)
-        elif is_usual and key == _K.EOS_ID:
-            continue
         if own is not None and own != token:
             right[key] = own
     return right

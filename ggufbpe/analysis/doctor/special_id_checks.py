@@ -46,7 +46,7 @@ def wrong_special_ids(model: Facts) -> Iterator[Finding]:
                 instead = "then has none" if default is None else f"uses the default, {default}"
                 may_be_removed = not model.adds(name) if default is None else _is_right(model, key, default)
                 fix = model.set_id(key)
-                if token < rows(model) and name != "pad":  # whose row may be a filler's
+                if name != "pad" and token < rows(model)[0]:  # whose row may be a filler's
                     fix = "convert the model again: its tensors have a row for this token, which was lost"
                 elif may_be_removed:
                     fix += f", or remove the key: {model.remove(key)}"

@@ -53,27 +53,28 @@ def broken_tensors(file: GGUFFile) -> Iterator[Finding]:
         )
 
 
-def rows(model: Facts, tensor: bytes = _EMBEDDING) -> int:
-    """Return the number of rows of the embedding or the output layer; 0 if there is none, or any number is right.
+def rows(model: Facts) -> tuple[int, int]:
+    """Return the numbers of rows of the embedding and of the output layer; 0 if there is none, or any number is right.
 
     Source: src/llama-model.cpp, llama_model_base::load_tensors, where `n_vocab` is the number of tokens. A draft may
     have any number of rows (src/models/eagle3.cpp), and so may the output layer of a model that speaks (qwen3vl.cpp,
     wavtokenizer-dec.cpp).
     """
     architecture = model.text(KEY_ARCHITECTURE)
-    if architecture == "eagle3" or (tensor == _OUTPUT and architecture in {*DRAFTERS, *_SPEAKERS}):
-        return 0
+    if architecture == "eagle3":
+        return 0, 0
     try:
         shapes = {info.name: info.shape for info in tensor_infos(model.source)}
     except GGUFError:  # which `broken_tensors` reports
-        return 0
-    return (*shapes.get(tensor, ()), 0, 0)[1]
+        return 0, 0
+    embedding, output = ((*shapes.get(tensor, ()), 0, 0)[1] for tensor in (_EMBEDDING, _OUTPUT))
+    return embedding, 0 if architecture in {*DRAFTERS, *_SPEAKERS} else output
 
 
 def rows_of_tokens(model: Facts) -> Iterator[Finding]:
     """An embedding, or an output layer, that does not have a row for each token."""
     size = len(model.tokens)
-    of_tensors = {tensor: rows(model, tensor) for tensor in (_EMBEDDING, _OUTPUT)}
+    of_tensors = dict(zip((_EMBEDDING, _OUTPUT), rows(model)))
     wrong = [tensor for tensor, number in of_tensors.items() if number and number != size]
     if not wrong or not size:
         return
