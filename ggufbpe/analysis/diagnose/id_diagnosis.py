@@ -160,8 +160,7 @@ def proposed(
                     proposal = prove_by_parts(
                         trial, item.change, [compared], encode=encode, expected=expected, exchanged=exchanged
                     )
-                if proposal.command:
-                    proposal = unless_bos_is_lost(trial, proposal)
+                proposal = unless_bos_is_lost(trial, proposal)
                 has_command = bool(proposal.command)
             explanations.append(Explanation(item.causes, item.explains, proposal))
     return explanations
