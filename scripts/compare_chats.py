@@ -102,7 +102,7 @@ class Comparison:
             if ours.reason != expected:
                 totals["reasons in other words"] += 1
                 self.result.reasons[f"{expected!r}\n  ours: {ours.reason!r}"] += 1
-        if self.may_exceed_limits and _is_beyond_limits(ours):
+        if self.may_exceed_limits and isinstance(theirs, Answer) and _is_beyond_limits(ours):
             totals["beyond our limits"] += 1
         elif differ(theirs, ours):
             totals["differences"] += 1
