@@ -160,7 +160,8 @@ def proposed(
                     proposal = prove_by_parts(
                         trial, item.change, [compared], encode=encode, expected=expected, exchanged=exchanged
                     )
-                proposal = unless_bos_is_lost(trial, proposal)
+                if proposal.command:
+                    proposal = unless_bos_is_lost(trial, proposal)
                 has_command = bool(proposal.command)
             explanations.append(Explanation(item.causes, item.explains, proposal))
     return explanations

@@ -343,12 +343,12 @@ def _other_bytes(trial: Trial, after: Tokenizer, change: Change, compared: Itera
 
 def unless_bos_is_lost(trial: Trial, proposal: Proposal) -> Proposal:
     """Return a proposal made by ids, without its command if texts lose a BOS that a file of unknown family adds."""
-    before = trial.before
+    before, after = trial.before, trial.changed(proposal.change)
     bos = before.tokenizer.bos_id if before.tokenizer else None
-    is_own = before.scalar(_K.ADD_BOS) is True and before.family is None and before.adds("bos")
-    if not (proposal.command and is_own) or bos is None or trial.changed(proposal.change).adds("bos"):
-        return proposal
-    if before.tokens[bos] not in {*TEXTS_OF_IDS[_K.BOS_ID]} - {*TEXTS_OF_IDS[_K.EOS_ID]}:
+    is_lost = before.adds("bos") and not after.adds("bos")
+    is_asked_for = before.scalar(_K.ADD_BOS) is True and before.family is None
+    begins = {*TEXTS_OF_IDS[_K.BOS_ID]} - {*TEXTS_OF_IDS[_K.EOS_ID]}  # tools leave such a BOS out on purpose
+    if bos is None or before.tokens[bos] not in begins or not (is_lost and is_asked_for):
         return proposal
     told = f"ids without {before.quoted(bos)}, which the file itself asks for, do not speak against it"
     return proposal._replace(command="", objection=told)
