@@ -232,7 +232,7 @@ def _top_parser() -> Parser:
         for purpose, group in GROUPS.items()
     )
     parser = Parser("ggufbpe", usage="ggufbpe [--debug] [--quiet] COMMAND [FLAGS] ...")
-    parser.describe(f"{_DESCRIPTION}\n\n{commands}", _EXAMPLES)
+    parser.description, parser.epilog = f"{_DESCRIPTION}\n\n{commands}", _EXAMPLES
     parser.add_switch(
         "--version", help="show the version, the engine and which llama.cpp it follows, and exit"
     )

@@ -13,7 +13,7 @@ from .._util.errors import printable
 from .._util.llama_cpp_states import FOLLOWED, STATES
 from .._util.shell import shell_word
 from . import _output
-from ._help import HelpFormatter
+from ._help import HelpFormatter, help_texts
 
 
 class UsageError(Exception):
@@ -70,10 +70,6 @@ class Parser(argparse.ArgumentParser):
         ] = {}  # flags of llama.cpp that this command lacks, and what to do instead
         self._of_models: list[argparse.Action] = []  # flags that --help-model shows, not --help
 
-    def describe(self, description: str, examples: str) -> None:
-        """Set the text above and below the flags in the help."""
-        self.description, self.epilog = description, examples
-
     def add_switch(self, *flags: str, help: str) -> None:
         """Add a flag without a value: True if it is given."""
         self.add_argument(*flags, action="store_true", help=help)
@@ -95,6 +91,8 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """The help of the command, without the flags of models."""
+        if command := self.prog.partition(" ")[2]:
+            self.description, self.epilog = help_texts(command)
         helps = [action.help for action in self._of_models]
         for action in self._of_models:
             action.help = argparse.SUPPRESS

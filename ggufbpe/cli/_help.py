@@ -1,14 +1,23 @@
-"""Formats the help texts of all commands."""
+"""Formats the help texts of all commands, which are in help/: a description, and below the flags the examples."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from typing import Any
 
 from . import _output
 
 _LABEL = r" +\S.*?  +"  # the first column of a list
+
+
+def help_texts(command: str) -> tuple[str, str]:
+    """Return the text above the flags of a command, and the one below them, which begins with examples."""
+    path = os.path.join(os.path.dirname(__file__), "help", f"{command}.txt")
+    with open(path, encoding="utf-8") as file:
+        description, heading, examples = file.read().partition("\n\nexamples:\n")
+    return description, (heading + examples).strip()
 
 
 class HelpFormatter(argparse.HelpFormatter):

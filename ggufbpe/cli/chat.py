@@ -43,33 +43,8 @@ from ._ollama_chat import add_ollama_flags, run_ollama, says_which_template
 if TYPE_CHECKING:
     from datetime import datetime
 
-_DESCRIPTION = """\
-Print the prompt that `llama-server --jinja` makes of a chat: of messages in OpenAI's form, a JSON array, or of the \
-whole body of a request, a JSON object with "messages" and what else llama-server takes. What llama-server refuses \
-is refused, with its reason.
-
-The template is that of the model's file, or ChatML if it has none.
-
-On a terminal, or with --color always, the prompt is coloured by where its parts come from, and a table beneath it \
-says how many tokens each message has, and how many the template adds. A token that spans two parts counts for the \
-one where it begins. Text of a message that becomes a special token of the model, such as "<|im_end|>", is shown in \
-red, and reported on standard error."""
-_EXAMPLES = """\
-examples:
-  ggufbpe chat -m model.gguf messages.json
-  ggufbpe chat -m model.gguf --system "You are terse." -p "What is 2 + 2?" --count
-  ggufbpe chat -m model.gguf messages.json --tools tools.json --ids
-  ggufbpe chat -m model.gguf messages.json --by-message
-  ggufbpe chat -m model.gguf messages.json --fit 4096 --answer 512 --keep-last 2 --shorten tool --json
-  ggufbpe chat -m model.gguf -p Hi --chat-template-file template.jinja
-  ggufbpe chat -m ollama:gemma3 -p Hi --ollama
-  ggufbpe chat -m model.gguf -p Hi --chat-template known:Qwen-Qwen3-0.6B
-  ggufbpe chat -m model.gguf messages.json --mmproj mmproj.gguf --count
-  cat request.json | ggufbpe chat -m model.gguf --json"""
-
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe(_DESCRIPTION, _EXAMPLES)
     add_model(parser)
     parser.add_argument("file", nargs="?", metavar="FILE", help="the chat as JSON; - is standard input")
     parser.add_argument("-p", dest="user", metavar="TEXT", help="a chat of one user message")

@@ -10,20 +10,8 @@ from . import _output
 from ._arguments import Parser, UsageError, add_names, add_override_kv, overrides_of
 from ._given_models import models_of
 
-_DESCRIPTION = """\
-Check shards that `ggufbpe encode` wrote: whether each file still has the SHA-256 in the manifest, and each index as \
-many rows and ids. With a model, also whether the shards were encoded with its tokenizer, and whether a sample of \
-documents, read from the corpus and encoded again, gives the ids in the shards.
-
-Exit code 1 if something is wrong, or if a model is given and no ids could be compared."""
-_EXAMPLES = """\
-examples:
-  ggufbpe check shards
-  ggufbpe check shards -m model.gguf --sample 20"""
-
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe(_DESCRIPTION, _EXAMPLES)
     parser.add_argument("output", metavar="OUT", help="the folder of the shards")
     parser.add_argument(
         "-m", "--model", metavar="MODEL", help="the model that they were encoded with, a .gguf file or a name"

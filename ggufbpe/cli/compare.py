@@ -24,23 +24,8 @@ from ._files import check_page, write_page
 from ._given_models import models_of, tokenizer_at
 from ._input import read_text, settle_stdin
 
-_DESCRIPTION = """\
-Show how two or more models cut a text into tokens: how many each needs, and the places where they differ. The \
-tokens are aligned by the bytes of the text, so the models may be of any kind; ids mean nothing in another vocabulary, \
-and are shown with --ids. BOS and EOS are not added.
-
-The exit code is 0 if all cut the text alike, 1 if not, 2 if they could not be compared. `ggufbpe diff` \
-says why two models differ."""
-_EXAMPLES = """\
-examples:
-  ggufbpe compare a.gguf b.gguf -p "12345 and 你好"
-  ggufbpe compare a.gguf b.gguf c.gguf -f prompt.txt --ids
-  ggufbpe compare a.gguf b.gguf -f prompt.txt --html side-by-side.html
-  git diff | ggufbpe compare a.gguf b.gguf --json"""
-
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe(_DESCRIPTION, _EXAMPLES)
     parser.add_argument(
         "models",
         nargs="*",

@@ -14,21 +14,11 @@ from .._util.extras import NotInstalledError, imported
 from . import _output
 from ._arguments import Parser
 
-_DESCRIPTION = """\
-Print shell code that completes ggufbpe's commands, their flags, and the names of the models on this machine. \
-Needs the package argcomplete: pip install 'ggufbpe[completion]'."""
-_EXAMPLES = """\
-examples:
-  eval "$(ggufbpe completion bash)"      # in ~/.bashrc
-  eval "$(ggufbpe completion zsh)"       # in ~/.zshrc, after compinit
-  ggufbpe completion fish | source       # in ~/.config/fish/config.fish"""
-
 SHELLS = ("bash", "zsh", "fish")
 _EXTRA, _WHAT = "completion", "completion in a shell"
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe(_DESCRIPTION, _EXAMPLES)
     parser.add_argument("shell", choices=SHELLS, help="the shell: bash, zsh or fish", metavar="SHELL")
 
 

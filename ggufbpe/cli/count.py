@@ -44,36 +44,6 @@ from ._given_models import model_path, tokenizer_at
 from ._input import settle_stdin, stdin
 from ._progress import Bar
 
-_DESCRIPTION = """\
-Count the tokens of files and directories; each file is one text. Standard output gets a table with one line per file \
-and a total.
-
-Directories are searched for regular files, sorted by name. Names that begin with a dot, binary files (with a NUL in \
-the first 8000 bytes, git's rule), links and, in a git repository, what git ignores are skipped there, and their \
-number is shown at the end; files named on the command line are always counted. Files named .gz and .zst are \
-decompressed, and each line of .jsonl and .ndjson is a text of its own, as in `ggufbpe stats`. Files may be of any \
-size. A file that cannot be read is reported, the others are still counted, and the exit code is 2.
-
-With --chat, files are chats: a .json file is one chat or an array of chats, a .jsonl file has one in each line; a \
-chat is a list of messages or the body of a request. Tokens and bytes are those of the prompts, and tokens are \
-counted as llama-server does. A line that is not a chat is reported with its number, and the others are counted. A \
-model without a chat template needs one (--chat-template known:chatml). With --mmproj, images and audio are counted.
-
-As in llama-tokenize --show-count, BOS is counted if the model asks for it. Escape sequences are never processed.
-
-With --limit N, the exit code is 1 if there are more than N tokens in all, else 0."""
-_EXAMPLES = """\
-examples:
-  ggufbpe count README.md src
-  ggufbpe count -m model.gguf --no-bos docs/*.md
-  ggufbpe count -m model.gguf --top 10 .
-  ggufbpe count -m model.gguf -p "Hello world"
-  git diff | ggufbpe count -m model.gguf
-  git diff | ggufbpe count -m model.gguf -q --limit 8192
-  ggufbpe count -m model.gguf --chat messages.json chats.jsonl
-  ggufbpe count -m model.gguf --chat messages.json --mmproj mmproj.gguf
-  ggufbpe count -m model.gguf --json src > tokens.json"""
-
 _SORTED_BY = ("name", "tokens", "bytes", "chars/token")
 _COMPRESSED = 1000  # how many times its size a file may decompress to
 _UNKNOWN = 10**9  # bytes expected of standard input; more makes a row wider
@@ -81,7 +51,6 @@ _LARGE = 1 << 20  # bytes; counting such a file takes long enough to show it at 
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe(_DESCRIPTION, _EXAMPLES)
     add_model(parser)
     parser.add_argument(
         "paths", nargs="*", metavar="PATH", help="files, directories and URLs that fsspec opens"

@@ -17,24 +17,8 @@ if TYPE_CHECKING:
 
 _LONGEST = 200  # bytes of a text shown per line
 
-_DESCRIPTION = """\
-Show the documents in shards that `ggufbpe encode` wrote: a line for each, with its number of ids and the beginning \
-of its text, or with --document the whole text of one. Control tokens, such as EOS, are not shown unless --special or \
---mask is given. With packed rows, each row is shown like a document. The model must be the one the shards were \
-encoded with.
-
-With --mask, a document of chats that were encoded with a mask is divided: each part has a line, with "label" where \
-the assistant wrote it and a model is trained on it, and "-" elsewhere."""
-_EXAMPLES = """\
-examples:
-  ggufbpe decode shards -m model.gguf
-  ggufbpe decode shards -m model.gguf --document 1
-  ggufbpe decode shards -m model.gguf --special
-  ggufbpe decode shards -m model.gguf --count 2 --json"""
-
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe(_DESCRIPTION, _EXAMPLES)
     parser.add_argument("output", metavar="OUT", help="the folder of the shards")
     add_model(parser)
     parser.add_number("--document", help="print the whole text of this document; the first is 0")

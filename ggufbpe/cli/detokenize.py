@@ -14,25 +14,11 @@ from ._arguments import Parser, UsageError, add_model, add_sources, require_no_m
 from ._given_models import opened_tokenizer
 from ._input import read_file, read_stdin, settle_stdin
 
-_DESCRIPTION = """\
-Print the text of token ids: their bytes, and nothing else. Only on a terminal is a line break added, if the \
-text does not end in one.
-
-Ids are separated by white space or commas, with or without brackets around them all: 1 2 3 or 1,2,3 or \
-[1, 2, 3]."""
-_EXAMPLES = """\
-examples:
-  ggufbpe detokenize 15496 995
-  ggufbpe detokenize -m model.gguf "[9707, 1879]"
-  ggufbpe detokenize -m model.gguf -f ids.json > text.txt
-  ggufbpe tokenize -m model.gguf -f text.txt --ids | ggufbpe detokenize -m model.gguf"""
-
 _SEPARATOR = re.compile(r"[\s,]+")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,20}")
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe(_DESCRIPTION, _EXAMPLES)
     add_model(parser)
     add_sources(parser, "the ids")
     parser.add_argument("ids", nargs="*", metavar="ID", help="token ids")

@@ -36,38 +36,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-_DESCRIPTION = """\
-Find out why ids from elsewhere are not those of a model: which changes, taken together, turn the model's ids into \
-these. Single changes are tried first: another pre-tokenizer, BOS and EOS, special tokens, the text (line endings, \
-spaces, normalization, escapes), the vocabulary, a limit that truncated the ids; then pairs of them.
-
-An explanation that "explains all ids" gives exactly these ids; others say what share of them agrees. All \
-explanations with the fewest causes are listed: first those around the text, then changes of the text, then changes of \
-the model.
-
---ids takes a file, - for standard input, or the ids themselves: JSON, numbers separated by white space or commas, or \
-what llama-tokenize and llama-server print. Backslash escapes in the text are processed only with --escape. A second \
--m is another model that the ids may come from.
-
---chat takes a chat instead of a text: messages or the body of a request, as in `ggufbpe chat`. Give --ids with it, or \
---expected-prompt, the prompt that another tool made. Changes of the chat are then tried as well: other templates, BOS \
-twice or missing, the generation prompt, tools, thinking, the date, the system message, and jinja2 as transformers \
-runs it.
-
-If the model adds EOS but not BOS, the command llama-tokenize (and `ggufbpe tokenize`) adds neither, while the \
-function llama_tokenize (and `Tokenizer.encode`) adds EOS. Both kinds of ids count as the model's; the output says \
-which kind they are.
-
-The exit code is 0 if the ids are the model's, 1 if they are not (whether or not that is explained), 2 on an error."""
-_EXAMPLES = """\
-examples:
-  ggufbpe diagnose -m model.gguf -p "Hello world" --ids "[9906, 1917]"
-  ggufbpe diagnose -m model.gguf -f prompt.txt --ids recorded.json
-  ggufbpe diagnose -m model.gguf -m other.gguf -f prompt.txt --ids recorded.json --json
-  ggufbpe diagnose -m model.gguf --chat messages.json --ids recorded.json
-  ggufbpe diagnose -m model.gguf --chat messages.json --tools tools.json --expected-prompt prompt.txt
-  ggufbpe tokenize -m model.gguf -f prompt.txt --no-escape --ids | ggufbpe diagnose -m model.gguf -f prompt.txt --ids -
-  llama-tokenize -m model.gguf -f prompt.txt --no-escape --ids | ggufbpe diagnose -m model.gguf -f prompt.txt --ids -"""
 
 EXIT_MATCH, EXIT_DIFFERENT = 0, 1
 _LISTED = 8  # explanations that are printed; --json has all
@@ -79,7 +47,6 @@ _NUMBERS = re.compile(r"\s*[0-9]+ -> '.*|[\s,0-9+-]*", re.DOTALL)
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe(_DESCRIPTION, _EXAMPLES)
     add_models(parser, "further models are tried as well")
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
     add_sources(parser, "the text")

@@ -26,24 +26,6 @@ if TYPE_CHECKING:
     from ..analysis.doctor.drafts import DraftCheck
     from ..hub.model_location import ModelLocation, ModelName
 
-_DESCRIPTION = """\
-Compare the tokenizers of two models: tokens, types, merges, flags, special ids and pre-tokenizer, all after \
-llama.cpp's loading rules, and the chat templates. Tokens are compared by their text. Where chat templates differ, \
-a few small chats show how the prompts differ. If texts are given, the output begins with where the two encode them \
-differently, and why, and differences of the vocabularies are only counted.
-
-With --draft, the first model is the target and the second the draft, and the question is whether llama.cpp takes the \
-one as a draft for the other in speculative decoding, which depends on their vocabularies.
-
-The exit code is 0 if nothing differs or the draft is taken, 1 if something differs or the draft is refused, 2 if they \
-could not be compared."""
-_EXAMPLES = """\
-examples:
-  ggufbpe diff a.gguf b.gguf
-  ggufbpe diff a.gguf b.gguf -f prompt.txt
-  ggufbpe diff a.gguf b.gguf -p "12345 and 你好" --json
-  git diff | ggufbpe diff a.gguf b.gguf --stdin
-  ggufbpe diff --draft a.gguf b.gguf"""
 
 _SECTIONS = {
     "tokens": "tokens",
@@ -61,7 +43,6 @@ _WIDTH = 100
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe(_DESCRIPTION, _EXAMPLES)
     parser.add_argument("models", nargs="*", metavar="MODEL", help="two .gguf files, or names of models")
     parser.add_repeated("-m", "--model", metavar="MODEL", help="one of them")
     add_names(parser, "append")

@@ -26,45 +26,12 @@ from ._progress import waiting_for
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-_DESCRIPTION = """\
-Find what is wrong or suspicious in the metadata of a model's tokenizer, and in the list of its tensors if the file is \
-cut off: where it is, why it matters and what to do. \
-Errors make llama.cpp refuse the file or abort, or are values that cannot be intended; warnings most likely mean \
-different ids than in training; notes are good to know, and shown with --verbose. Files whose tokenizer cannot be \
-opened are examined as well.
-
-With --upstream, the ids of random texts are also compared with those of the original tokenizer.json: that of the \
-first repository on the Hugging Face hub that the metadata names (general.source.*, general.base_model.*) and that has \
-one. Each difference is a warning that says what is at fault: the file, if changing it gives the other ids; llama.cpp; \
-or unknown.
-
-With --upstream NAME, it is that of a repository (hf:OWNER/REPO) or of a folder. The package transformers then runs \
-the chat templates of both with sample chats, so that a file with another template is told from a template that \
-llama.cpp renders otherwise; special and added tokens are compared as well.
-
-With --security, the chat templates and all strings of the metadata are examined for what a file from a stranger can \
-do to its user instead: code for programs that run templates outside of a sandbox, instructions that are hidden in a \
-template, text of messages that becomes control tokens, conditions on dates and words, invisible characters, escape \
-sequences for terminals, prompts that grow without end. Errors are what only attacks do, warnings what no template \
-that llama.cpp knows does. A file without findings is not proved to be harmless.
-
-The exit code is 1 if an error was found, with --strict also if a warning was, 2 if the file could not be read, \
-otherwise 0."""
-_EXAMPLES = """\
-examples:
-  ggufbpe doctor model.gguf
-  ggufbpe doctor model.gguf --json
-  ggufbpe doctor model.gguf --security --sarif findings.sarif
-  ggufbpe doctor model.gguf --upstream hf:Qwen/Qwen3-0.6B
-  ggufbpe doctor model.gguf && echo "llama.cpp opens it; there may be warnings"
-  ggufbpe doctor model.gguf --strict && echo "no problems found\""""
 
 _STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
 _WIDTH = 100  # columns at most: longer lines are hard to read
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe(_DESCRIPTION, _EXAMPLES)
     add_model_first(parser, has_default=False)
     add_override_kv(parser)
     parser.add_argument(

@@ -23,27 +23,6 @@ if TYPE_CHECKING:
     from ..data.corpora.shard_reader import EncodedCorpus
     from ..tokenizer import Tokenizer
 
-_DESCRIPTION = """\
-Encode a corpus to shards of ids: OUT/part-00000.bin and so on, with suffixes by format, and OUT/manifest.json with \
-counts, hashes and the fingerprint of the tokenizer.
-
-The corpus is files and directories, or URLs that fsspec opens. In .jsonl and .ndjson files each line is a document, \
-in .parquet, .arrow and .csv files each row. Any other file is one document, or with --lines each of its lines is. All \
-but parquet and arrow may be compressed, as .gz or .zst. A document becomes the ids of its text, without special \
-tokens, and EOS. Order is kept, and the output is the same for any number of workers.
-
-However a run is stopped, the shards that are there are complete. With --resume it continues and gives the same bytes \
-as an uninterrupted run; it refuses if the corpus, the settings or the tokenizer have changed. Formats and the \
-manifest: docs/corpora.md."""
-_EXAMPLES = """\
-examples:
-  ggufbpe encode -m model.gguf wiki.jsonl.gz -o shards
-  ggufbpe encode -m model.gguf corpus -o shards --format npy --pack 2048
-  ggufbpe encode -m model.gguf chats.jsonl -o shards --format parquet --chat-column messages
-  ggufbpe encode -m model.gguf chats.jsonl -o shards --chat-column messages --chat-template known:chatml
-  ggufbpe encode -m model.gguf sharegpt.jsonl -o shards --chats --mask --format parquet --pack 2048 --whole
-  ggufbpe encode -m model.gguf wiki.jsonl.gz -o shards --resume --on-error skip
-  ggufbpe encode -m model.gguf s3://bucket/corpus -o s3://bucket/shards --ray 10.0.0.1:6379"""
 
 FORMATS = ("megatron", "nanotron", "npy", "parquet", "arrow")
 _SHOWN = 10  # bad records
@@ -52,7 +31,6 @@ _SIZE = re.compile("([0-9]+)([KMG]?)")
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe(_DESCRIPTION, _EXAMPLES)
     add_model(parser)
     add = parser.add_argument
     add("corpus", nargs="+", metavar="CORPUS", help="files, directories and URLs (not standard input)")

@@ -36,34 +36,11 @@ from ._files import check_page, write_page
 from ._given_models import opened_tokenizer
 from ._input import given_text, settle_stdin, stdin
 
-_DESCRIPTION = """\
-Show how a text becomes tokens: the fragments between special tokens; what normalization changed, and why; the words; \
-how each word becomes tokens, step by step; and the ids, with the bytes of the text that they cover. The steps depend \
-on the model: merges in order, with their ranks or scores; the tokens that were tried at each place, of which the \
-longest is taken; or the best path through the lattice, and the next best. With byte pair encoding, each word comes \
-with the alternative of the pre-tokenizer's pattern that matched it.
-
-With --chat, the prompt of a chat is explained: first which parts come from the template and which from a message; \
-text of a message that became a special token is shown in red. Backslash escapes in the text are processed only with \
---escape. Words and tokens are numbered from 0. RWKV has no words: each match counts as one. What --json prints is \
-described in docs/explain.md."""
-_EXAMPLES = """\
-examples:
-  ggufbpe explain "Hello world"
-  ggufbpe explain -m model.gguf -f prompt.txt --word 12
-  ggufbpe explain -m model.gguf -p "Hello world" --why-not Hell
-  ggufbpe explain -m llama-3.gguf "Hello world" --merges
-  ggufbpe explain -m bge.gguf -p "unbelievable" --why-not "##able"
-  ggufbpe explain -m model.gguf -f prompt.txt --html way.html
-  ggufbpe explain -m model.gguf --chat messages.json
-  ggufbpe explain -m model.gguf --json < prompt.txt"""
-
 _WORDS_OF_PAGE, _MOST_FRAGMENTS = 500, 5000  # on a page
 _READ, _IN_MEMORY = 1 << 16, 1 << 20  # bytes
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe(_DESCRIPTION, _EXAMPLES)
     add_model(parser)
     add_llama_cpp(parser)
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")

@@ -25,36 +25,8 @@ if TYPE_CHECKING:
     from ..convert.export_formats import Export
     from ..hub.model_location import ModelLocation
 
-_DESCRIPTION = """\
-Write the vocabulary of a model in a format that other programs read.
-
-  tokenizer.json  for Hugging Face's tokenizers, and tokenizer_config.json beside it: all except RWKV and PLaMo
-  sentencepiece   tokenizer.model, and tokenizer_config.json beside it: SPM (llama) and UGM (t5)
-  vocab.txt       a word piece a line, and tokenizer_config.json beside it: WPM (bert)
-  tiktoken        for OpenAI's tiktoken, a file of ranks, and beside it a .json with pattern and special tokens: BPE
-  merges.txt      merges.txt, and vocab.json beside it: BPE
-  vocab-gguf      a GGUF of only the tokenizer's metadata, which llama.cpp loads with vocab_only: all models
-
-Text is normalized and split as in llama.cpp, where the format can express that. The patterns of a tokenizer.json are \
-those of the models' own files if these split alike, which tokenizers 1.0 reads as well; all others list code \
-points, so that they depend on no library's Unicode version. Where a format cannot do what llama.cpp does, the \
-output lists the tokens or characters concerned. If the library is installed, its ids are compared with \
-ours on random texts, on characters of every kind, and on the lines of --sample.
-
-The exit code is 0 if the files are written, 1 if ids then differ without a limit that explains it, 2 if nothing was \
-written."""
-_EXAMPLES = """\
-examples:
-  ggufbpe export model.gguf --to tokenizer.json
-  ggufbpe export model.gguf --to tokenizer.json -o converted --sample corpus.txt
-  ggufbpe export llama-2.gguf --to sentencepiece -o tokenizer.model
-  ggufbpe export bge.gguf --to vocab.txt -o bge/
-  ggufbpe export model.gguf --to tiktoken -o model.tiktoken
-  ggufbpe export model.gguf --to vocab-gguf -o - | sha256sum"""
-
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe(_DESCRIPTION, _EXAMPLES)
     add_model_first(parser, has_default=True)
     add_override_kv(parser)
     parser.add_argument("--to", metavar="FORMAT", help=", ".join(FORMATS))

@@ -42,39 +42,9 @@ _CHANGES = (
     *("add_token", "remove_token", "rename_token"),
 )
 _SHOWN_ELEMENTS = 10  # of an array that has changed
-_DESCRIPTION = """\
-Write a copy of a model with changed metadata. The tensors are copied byte for byte and stay aligned; memory does \
-not grow with the model. Keys of the tokenizer get the type that llama.cpp expects, other keys keep theirs; \
-KEY=TYPE:VALUE sets another. An array is a JSON list. A chat template is tried before it is written; known:NAME is \
-llama.cpp's template of that name (models/templates).
-
-The copy is opened as a tokenizer before it is put in place. If it has an error that the model does not have, or one \
-in a key that was changed, it is not written. Nor is a change of a model whose tensors llama.cpp refuses, as after a \
-download that was cut off. --force writes both anyway.
-
---in-place changes the model itself. If the new metadata fits before the tensors, only the metadata is written, and an \
-undo record is kept beside the model until that is safely on disk: after a crash, the next `ggufbpe fix MODEL` \
-restores the old metadata. If something else lies in the place of that record, such as a link, \
-nothing is changed. Otherwise the model is replaced by a copy in one step. If that is interrupted or the disk \
-is full, the model is unchanged. So is a model that another process is changing, or has changed meanwhile: of two \
-changes at once, the second is refused. On Windows, on SMB shares and where files cannot be locked, let one change \
-of a model end before the next begins. On file systems that support it (Btrfs, XFS), a copy shares the tensors with \
-the model and needs no space for them."""
-_EXAMPLES = """\
-examples:
-  ggufbpe fix model.gguf --set tokenizer.ggml.pre=llama-bpe -o fixed.gguf
-  ggufbpe fix model.gguf --set tokenizer.ggml.add_bos_token=false --in-place
-  ggufbpe fix model.gguf --set-token-type "<|im_end|>=CONTROL" --set-token-type 7=NORMAL -o fixed.gguf
-  ggufbpe fix model.gguf --rename-token "<|im_end|>=<|end|>" -o fixed.gguf
-  ggufbpe fix model.gguf --add-token "<think>" --add-token "<|tool|>=CONTROL" -o fixed.gguf
-  ggufbpe fix model.gguf --chat-template template.jinja -o fixed.gguf
-  ggufbpe fix model.gguf --chat-template known:Qwen-Qwen3-0.6B -o fixed.gguf
-  ggufbpe fix model.gguf --chat-template hf:Qwen/Qwen3-0.6B -o fixed.gguf
-  ggufbpe fix model.gguf --set my.key=UINT32:5 --remove tokenizer.ggml.scores -o fixed.gguf"""
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe(_DESCRIPTION, _EXAMPLES)
     add_model_first(parser, has_default=False)
     parser.add_repeated("--set", metavar="KEY=VALUE", help="set a key; may be repeated")
     add_override_kv(parser, "the same as --set, in llama.cpp's syntax")

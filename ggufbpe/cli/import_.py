@@ -13,33 +13,8 @@ from ._arguments import Parser
 from ._convert import add_check, agreement_lines, check_json, converted_answer, lines_of, tell
 from ._files import require_free, write_outputs
 
-_DESCRIPTION = """\
-Make a GGUF of only metadata, which llama.cpp loads with vocab_only, from the files of another program:
-
-  tokenizer.json   of Hugging Face's tokenizers: BPE, SentencePiece's BPE (SPM), Unigram (UGM), WordPiece (WPM)
-  tokenizer.model  of sentencepiece, also as spiece.model and sentencepiece.bpe.model: BPE (SPM), unigram (UGM)
-  vocab.txt        of BERT: WordPiece (WPM)
-  merges.txt       of GPT-2, with vocab.json beside it, as older repositories have them: BPE
-
-In a directory, the first of these is read. tokenizer_config.json, special_tokens_map.json, added_tokens.json and \
-chat_template.jinja beside the file are read, too: special and added tokens, flags, the chat template.
-
-The name of a byte pair encoding's pre-tokenizer is found from the patterns; the output says how, and how sure that \
-is, and lists everything that llama.cpp has no place for. If the library that reads the file is installed, its ids \
-are compared with those of the new vocabulary.
-
-The exit code is 0 if the file is written, 1 if ids then differ without a limit that explains it, 2 if nothing was \
-written."""
-_EXAMPLES = """\
-examples:
-  ggufbpe import tokenizer.json -o vocab.gguf
-  ggufbpe import Qwen2-7B/ -o qwen2.gguf --sample corpus.txt
-  ggufbpe import llama-2/tokenizer.model -o llama-2.gguf
-  ggufbpe import tokenizer.json --pre llama-bpe --architecture llama --name "My model" """
-
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe(_DESCRIPTION, _EXAMPLES.rstrip())
     parser.add_argument(
         "path",
         metavar="PATH",

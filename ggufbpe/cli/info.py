@@ -22,25 +22,11 @@ from ._given_models import model_path
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-_DESCRIPTION = """\
-Show what a model file says about itself, such as its context length, and about its tokenizer: the model and its \
-pre-tokenizer, sizes, flags, special tokens and the tokens that end a generation, all after llama.cpp's loading \
-rules; and which engine of ggufbpe makes the ids.
-
-For tokenizers that ggufbpe does not read, the metadata is shown. If the tokenizer is broken, the \
-file's part is shown, then the error, and the exit code is 2. A file whose tensors llama.cpp refuses, as after a \
-download that was cut off, is marked as broken."""
-_EXAMPLES = """\
-examples:
-  ggufbpe info
-  ggufbpe info model.gguf
-  ggufbpe info model.gguf --json"""
 
 _LABEL_WIDTH = 14
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe(_DESCRIPTION, _EXAMPLES)
     add_model_first(parser, has_default=True)
     add_override_kv(parser)
     parser.add_switch("--json", help="print one object")

@@ -15,22 +15,6 @@ from ._arguments import Parser, UsageError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-_DESCRIPTION = """\
-List the names that `tokenizer.ggml.pre` may have, with the family of each (names of one family split alike) and \
-its patterns: llama.cpp's own, applied in order, each to the pieces left by the one before.
-
-On a terminal the patterns of a family are shown once. Elsewhere each line is whole: name, family, pattern; a \
-name with several patterns has a line for each.
-
-With --regex, the patterns of the NAMEs are those that the package regex compiles to the same effect, a pattern a \
-line; characters that its Unicode version classifies differently are listed on standard error."""
-_EXAMPLES = """\
-examples:
-  ggufbpe list-pre
-  ggufbpe list-pre qwen2 llama-bpe
-  ggufbpe list-pre | grep '^qwen'
-  ggufbpe list-pre --regex llama-bpe
-  ggufbpe list-pre --json"""
 
 _SHOWN = 5  # characters
 _NARROW = 90  # columns under which the patterns get lines of their own
@@ -52,7 +36,6 @@ FLAGS = {
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe(_DESCRIPTION, _EXAMPLES)
     parser.add_argument("names", nargs="*", metavar="NAME", help="show everything about these")
     parser.add_switch("--regex", help="print the patterns of the NAMEs as the package regex compiles them")
     parser.add_switch("--json", help="print a list of objects")

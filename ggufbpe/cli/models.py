@@ -25,20 +25,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-_DESCRIPTION = """\
-List the models that Ollama, llama.cpp, LM Studio and programs that use the Hugging Face hub have on this machine, by \
-the names under which every command opens them. Only the metadata of each file is read: architecture, tokenizer, \
-pre-tokenizer, tokens, context, whether there is a chat template, and doctor's verdicts on the tokenizer and on \
-security: healthy, warning or error. `ggufbpe doctor NAME` says more of the first, \
-`ggufbpe doctor NAME --security` of the second. Verdicts are cached, so only the first list takes \
-long. Files that cannot be opened come last, with the reason."""
-_EXAMPLES = """\
-examples:
-  ggufbpe models
-  ggufbpe models llama
-  ggufbpe models "ollama:*" --json
-  ggufbpe models --drafts-for model.gguf
-  ggufbpe models --remote hf:OWNER/REPO"""
 
 _HEAD = (
     "size",
@@ -56,7 +42,6 @@ _STYLES = {"error": "bold red", "warning": "yellow", "healthy": "green"}
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe(_DESCRIPTION, _EXAMPLES)
     parser.add_argument(
         "pattern", nargs="?", metavar="MODEL_NAME", help="a part of the name, or a pattern with * and ?"
     )

@@ -12,21 +12,8 @@ from . import _output
 from ._arguments import Parser, UsageError
 from ._files import require_path
 
-_DESCRIPTION = """\
-Write the page of `ggufbpe serve` as a static site, which any web server can serve. It shows the tokens of a text in \
-models that are opened in the browser: drop a .gguf file on the page, or give an address. Only the metadata of a model \
-is read, and nothing is uploaded. The compiled engine runs in the browser as WebAssembly.
-
-Chats, the steps of a token, and causes of differences need `ggufbpe serve`.
-
-Browsers open such a page from a web server only, not from a file."""
-_EXAMPLES = """\
-examples:
-  ggufbpe page -o site"""
-
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe(_DESCRIPTION, _EXAMPLES)
     parser.add_argument(
         "-o",
         "--output",

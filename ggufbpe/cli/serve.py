@@ -20,33 +20,11 @@ from ._given_models import located, model_paths, models_of
 from ._input import read_file
 from ._llama_flags import INSTEAD
 
-_DESCRIPTION = """\
-Serve tokenizers over HTTP from the metadata of models alone: /tokenize, /detokenize, /apply-template, /v1/models, \
-/props and the token counts of chats as llama-server has them; /tokenize and /detokenize also as vLLM has them; and \
-/v1/explain, /v1/diff, /v1/diagnose and /v1/count. The address itself shows a page for the browser, /docs lists all \
-endpoints, /openapi.json describes them, and /metrics has metrics for Prometheus.
-
-If there are several models, the field "model" of a request chooses one: by the name of its file without suffix, the \
-name under which `ggufbpe models` lists it, or NAME of -m NAME=PATH. The first is the default. A model is opened on \
-first use.
-
-The server listens on the loopback interface unless --host says otherwise, and refuses requests from pages of other \
-origins. The log is JSON lines on standard error, without any texts. On SIGTERM, the server finishes the requests that \
-are under way and exits."""
-_EXAMPLES = """\
-examples:
-  ggufbpe serve -m model.gguf
-  ggufbpe serve -m model.gguf -m chat=other.gguf --port 8081 --log-requests
-  ggufbpe serve -m model.gguf --host 0.0.0.0 --api-key-file keys.txt --allowed-host tokens.example.org
-  curl http://localhost:8080/tokenize -d '{"content": "Hello world", "with_pieces": true}'
-  curl http://localhost:8080/v1/messages/count_tokens -d '{"messages": [{"role": "user", "content": "Hi"}]}'"""
-
 _MEGABYTE = 1 << 20
 _MOMENT = 0.1  # seconds
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe(_DESCRIPTION, _EXAMPLES)
     parser.instead = INSTEAD
     add_models(parser, "may be repeated; NAME=PATH gives a model a name")
     _add_access(parser)

@@ -18,26 +18,8 @@ from ._files import require_path
 from ._given_models import opened_tokenizer
 from ._input import read_text, settle_stdin
 
-_DESCRIPTION = """\
-Split a text into parts that have at most --size tokens when encoded by themselves, without BOS unless --add-special \
-is given. Joined, the parts are the text, byte for byte, unless --overlap or --keep-separator none is given.
-
-Each part ends at the last boundary of the strongest level within its reach: a blank line, the end of a sentence, a \
-line break, white space, and the end of a token if there is nothing else. --boundaries names the strongest level, or \
-"markdown" (headings and fenced blocks come first) or "code" (definitions do).
-
-Standard output gets one JSON object a line: start and end (in characters; in bytes if the text is not UTF-8), tokens \
-and text. With --separator, it gets the texts with the separator between them; with -o, each part is a file."""
-_EXAMPLES = """\
-examples:
-  ggufbpe split -f prompt.txt --size 512
-  ggufbpe split -m model.gguf -f README.md --size 512 --overlap 64 --boundaries markdown
-  ggufbpe split -m model.gguf -f README.md --size 512 --add-special
-  ggufbpe split -f prompt.txt --size 512 -o parts"""
-
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe(_DESCRIPTION, _EXAMPLES)
     add_model(parser)
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
     add_sources(parser, "the text")

@@ -37,36 +37,8 @@ if TYPE_CHECKING:
 
     from ..data.statistics.compare_corpus import Measures, Stats
 
-_DESCRIPTION = """\
-Measure how tokenizers cut a corpus: bytes and characters per token, tokens per word, tokens of one byte, tokens \
-of the vocabulary that no text used. With several models (-m, repeated), each reads the same texts, and the \
-table sets them side by side.
-
-The corpus is files and directories, or standard input. Directories are searched as in `count`: hidden and binary \
-files, links, and what git ignores are left out. Files named .gz and .zst are decompressed, and .jsonl and .ndjson \
-are JSON lines, each a text of its own. Files may be of any size: they are read in parts, cut where no id changes. \
-Bytes need not be UTF-8. A file that cannot be read is reported, the others are measured, and the exit code is 2.
-
-A word is a run without white space (in scripts without spaces, compare bytes per token); a piece is a word of the \
-model's pre-tokenizer. "1-byte" is the share of tokens that are one byte, even a letter; "partial" is the \
-share of those that are not whole characters; "used" is the number of distinct tokens. As in `count`, BOS \
-counts with each text if the model wants it.
-
-With --chats, files are JSON lines, JSON and tables of chats. What is measured of a model are the prompts that its own \
-template makes of them, so models differ in bytes as well. A chat that one of the models refuses is reported, and \
-counted for none."""
-_EXAMPLES = """\
-examples:
-  ggufbpe stats -m model.gguf docs
-  ggufbpe stats -m a.gguf -m b.gguf --by folder corpus       # corpus/de, corpus/fr ...: a row a language
-  ggufbpe stats -m a.gguf -m b.gguf --by-field lang wiki.jsonl.gz --plot languages.svg
-  ggufbpe stats -m a.gguf -m b.gguf --chats sharegpt.jsonl --chat-template known:chatml
-  ggufbpe stats -m model.gguf --by extension --json src > stats.json
-  zcat dump.txt.gz | ggufbpe stats -m model.gguf"""
-
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe(_DESCRIPTION, _EXAMPLES)
     add_models(parser, "repeat it for several")
     parser.add_argument(
         "paths", nargs="*", metavar="PATH", help="files, directories and URLs that fsspec opens"

@@ -37,31 +37,12 @@ from ._given_models import opened_tokenizer
 from ._input import opened_file, settle_stdin, stdin
 from ._llama_flags import IGNORED
 
-_DESCRIPTION = """\
-Print the tokens of a text. The flags are llama-tokenize's, and so is the output, byte for byte: `diff` of the \
-two is empty. Only on a terminal are the pieces coloured, with control characters escaped.
-
-Like llama-tokenize, it adds no EOS where the model adds no BOS; `Tokenizer.encode` does, like llama_tokenize.
-
-The text comes from standard input with --stdin, else from the file of -f, else from -p; or from a pipe if \
-none is given, where llama-tokenize asks for a text. Escape sequences (\\n \\r \\t \\' \\" \\\\ \\xHH) are \
-processed in all of them, unless --no-escape is given; a line on standard error says how many there were, unless \
---escape is given."""
-_EXAMPLES = """\
-examples:
-  ggufbpe tokenize "Hello world"
-  ggufbpe tokenize -m model.gguf -p "<|im_start|>user\\nHi" --ids
-  ggufbpe tokenize -m model.gguf -f prompt.txt --no-escape --show-count
-  cat prompt.txt | ggufbpe tokenize -m model.gguf --json
-  diff <(ggufbpe tokenize -m model.gguf -p "Hi") <(llama-tokenize -m model.gguf -p "Hi")"""
-
 _BACKGROUNDS = ("\x1b[30;46m", "\x1b[30;43m", "\x1b[30;42m", "\x1b[30;45m")  # black on a colour, in turn
 _SPECIAL = "\x1b[1;7m"  # special tokens: bold, reversed
 _DIM, _RESET = "\x1b[2m", "\x1b[0m"
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe(_DESCRIPTION, _EXAMPLES)
     parser.ignored = IGNORED
     add_model(parser)
     add_llama_cpp(parser)

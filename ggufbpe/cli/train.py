@@ -28,32 +28,8 @@ from ._signals import termination_as_exit
 
 _RECORDED = 200  # merges
 
-_DESCRIPTION = """\
-Learn a vocabulary by byte pair encoding, from files, directories, URLs and standard input (-), and write it as a GGUF \
-that llama.cpp loads. Files may be text or JSON lines (.jsonl, .ndjson), and compressed (.gz, .zst), by their \
-names. In directories, hidden and binary files and links are left out. Memory grows with the distinct words, not with \
-the corpus.
-
-Texts are split into words by --pre, any name of `ggufbpe list-pre`; by `none`, where each line is a word; or by \
-`words`, where letters and punctuation are separated and white space is dropped. Then the most frequent pair of \
-neighbours is joined, until the vocabulary has its size or no pair is left. Among equally frequent pairs, --ties says \
-which goes first: lowest-ids, by the ids of the left and the right token (as in HF tokenizers); lexicographic, by \
-their bytes; first-seen, by the place in the text as merged so far (as in minbpe), where files are read in the order \
-of their paths. The same files and options give the same vocabulary, in whatever order the files are named.
-
-Vocabularies that llama.cpp cannot hold (--end-of-word, --unk, --units chars with a pre-tokenizer that writes bytes, \
---pre none and words) are written as .json, or their merges as .txt."""
-_EXAMPLES = """\
-examples:
-  ggufbpe train corpus/ --vocab-size 32000 -o vocab.gguf
-  ggufbpe train a.jsonl b.jsonl.gz --field body --vocab-size 50000 --pre qwen2 --special "<|endoftext|>" -o vocab.gguf
-  zcat dump.gz | ggufbpe train --vocab-size 8000 --pre qwen2 -o vocab.gguf
-  ggufbpe train more.txt --seed-vocab model.gguf --vocab-size 130000 -o vocab.gguf
-  ggufbpe train --word-counts words.tsv --vocab-size 100 --pre words --units chars --end-of-word _ --trace"""
-
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe(_DESCRIPTION, _EXAMPLES)
     add = parser.add_argument
     add(
         "corpus",

@@ -12,18 +12,8 @@ from ._arguments import Parser, UsageError, add_model, add_sources
 from ._given_models import opened_tokenizer
 from ._input import read_text, settle_stdin
 
-_DESCRIPTION = """\
-Print a text if it has at most --limit tokens, without BOS, else the longest part of it that has when it is encoded by \
-itself. Nothing is added at the end of the output."""
-_EXAMPLES = """\
-examples:
-  ggufbpe truncate -m model.gguf -f prompt.txt --limit 4096 --side left
-  git diff | ggufbpe truncate -m model.gguf --limit 2000 --side middle --marker " … "
-  ggufbpe truncate -p "one two three four" --limit 3 --at word"""
-
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe(_DESCRIPTION, _EXAMPLES)
     add_model(parser)
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
     add_sources(parser, "the text")

@@ -37,59 +37,10 @@ from ._input import settle_stdin, stdin
 from ._progress import Bar
 from ._signals import interruption_as_stop
 
-_DESCRIPTION = """\
-Compare the ids of texts with those of another tokenizer, and show what differs, where, and why.
-
-Each file is one text; longer ones are split after a line about every 64 KiB, so files may be of any size. In \
-directories, the files that `ggufbpe count` would count are read; compressed files and JSON lines are read as there. \
-Backslash escapes in texts are processed only with --escape.
-
---chat compares chats with what another program makes of them: a running llama-server, another GGUF by its own \
-template, or transformers with the template of a folder or repository. A chat is a list of messages in OpenAI's format \
-or the body of a request; a .json file has one, a .jsonl file one per line. Prompts and refusals are compared first, \
-then the ids of the prompts and their number. Where prompts differ, the likely cause is shown, and the smallest chat \
-that differs.
-
-If a model adds EOS but not BOS, recorded ids may end with EOS, as the function llama_tokenize gives them, or not, as \
-the command llama-tokenize prints them; the output says which kind was assumed.
-
-Ctrl-C ends comparing, and what was compared until then is shown; the exit code is 130.
-
-The exit code is 0 if all ids are the same, 1 if some differ or the other tokenizer failed on a text (it crashed, \
-hung or gave garbage), 2 if nothing could be compared or something could not be read."""
-_EXAMPLES = """\
-examples:
-  ggufbpe verify -m model.gguf --against llama-tokenize README.md src
-  ggufbpe verify -m model.gguf --against llama-tokenize:./llama.cpp/build/bin -p "Hello world"
-  ggufbpe verify -m model.gguf --against llama-cpp:./llama.cpp/build/bin --fuzz 10000 --seed 1
-  ggufbpe verify -m model.gguf --against server:http://127.0.0.1:8080 --stdin < corpus.txt
-  ggufbpe verify -m model.gguf --against server:http://127.0.0.1:8080 --chat chats.jsonl
-  ggufbpe verify -m model.gguf --against hf:Qwen/Qwen3-0.6B --chat chats.jsonl
-  ggufbpe verify -m model.gguf --against tokenizer.json --html report.html docs
-  ggufbpe verify -m model.gguf --against recorded.json -p "Hello world"
-
-against:
-  llama-tokenize[:PATH]    llama.cpp's command, at PATH or found in $PATH
-  llama-cpp:FOLDER         the library of any build of llama.cpp (libllama.so, libllama.dylib or llama.dll)
-  llama-cpp-python         the Python package
-  xllamacpp                the Python package
-  server:URL               a running llama-server
-  tiktoken:ENCODING        an encoding of the package tiktoken, such as tiktoken:cl100k_base
-  transformers:FOLDER      the package transformers with a folder or a repository
-  hf:OWNER/REPO            a repository on the hub: its GGUF, or where it has none its tokenizer.json, with --chat as
-                           transformers:hf:OWNER/REPO; folders with a tokenizer.json likewise
-  PATH                     a file, recognized by its contents:
-                             another GGUF, read by ggufbpe (a model's name will do)
-                             a tokenizer.json, or a folder with one, read by the package tokenizers
-                             a tokenizer.model, read by sentencepiece
-                             a .tiktoken file, read by tiktoken
-                             recorded ids, as JSON or numbers, one list per text (ids:PATH if not recognized)"""
-
 EXIT_SAME, EXIT_DIFFERENT, EXIT_ERROR = 0, 1, 2
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe(_DESCRIPTION, _EXAMPLES)
     add_model(parser)
     add_llama_cpp(parser)
     parser.add_argument("--against", metavar="ORACLE", help=f"what to compare with: {', '.join(USAGES)}")

@@ -49,6 +49,7 @@ from ggufbpe._util.llama_cpp_states import CHATS
 from ggufbpe.analysis.views import terminal
 from ggufbpe.cli import GROUPS, _output, _progress, list_pre, main, tokenize
 from ggufbpe.cli._arguments import Parser
+from ggufbpe.cli._help import help_texts
 from ggufbpe.cli._llama_flags import IGNORED
 from ggufbpe.models.bpe.merge import BYTE_CHARS
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS, PreTokenizer
@@ -1239,7 +1240,7 @@ def test_help_has_examples(command: str, run: Run) -> None:
 
 def examples() -> list[list[str]]:
     """The examples of the help texts that need no other file and no shell."""
-    texts = [import_module(f"ggufbpe.cli.{name.replace('-', '_')}")._EXAMPLES for name in COMMANDS]
+    texts = [help_texts(name)[1] for name in COMMANDS]
     lines = re.findall("^  ggufbpe (.*)$", "\n".join(texts), re.MULTILINE)
     return [shlex.split(line) for line in lines if "model.gguf" not in line and not set("|>*") & set(line)]
 

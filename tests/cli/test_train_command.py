@@ -10,7 +10,7 @@ from commands import Run, assert_error, posix_only, run, run_on_terminal, run_pr
 from conftest import ROOT
 
 from ggufbpe import Tokenizer
-from ggufbpe.cli.train import _EXAMPLES
+from ggufbpe.cli._help import help_texts
 
 __all__ = ["run"]  # the fixture
 
@@ -189,7 +189,7 @@ def test_word_counts_are_added_up(run: Run, tmp_path: Path) -> None:
 
 def test_help_names_all_flags_and_its_examples_are_flags(run: Run) -> None:
     shown = run("train", "--help").text
-    for word in _EXAMPLES.split():
+    for word in help_texts("train")[1].split():
         if word.startswith("--"):
             assert word in shown
     assert "lowest-ids" in shown

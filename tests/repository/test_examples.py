@@ -15,7 +15,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,15 +28,14 @@ from synthetic import gpt2_vocabulary
 
 from ggufbpe import Tokenizer
 from ggufbpe.chat.known_templates import CHATML
-from ggufbpe.cli import COMMANDS, main
+from ggufbpe.cli import _EXAMPLES, COMMANDS, main
+from ggufbpe.cli._help import help_texts
 from ggufbpe.convert.exporters.sentencepiece_model import to_sentencepiece
 from ggufbpe.convert.exporters.tiktoken_files import to_tiktoken
 from ggufbpe.convert.exporters.tokenizer_json import to_tokenizer_json
 from ggufbpe.convert.imported import pack
 from ggufbpe.convert.importers.import_hf import import_tokenizer
 from ggufbpe.models.pretokenizers.registry import PRE_TOKENIZERS
-
-HOMES = {"list-pre": "list_pre", "import": "import_"}  # modules of commands that have another name
 
 
 class Example(NamedTuple):
@@ -50,8 +48,8 @@ class Example(NamedTuple):
 def of_help() -> Iterator[Example]:
     """The lines under "examples:", of the program and of each command."""
     for command in ("", *COMMANDS):
-        module = import_module(f"ggufbpe.cli.{HOMES.get(command, command)}".rstrip("."))
-        part = module._EXAMPLES.split("\n\n")[0]
+        text = help_texts(command)[1] if command else _EXAMPLES
+        part = text.split("\n\n")[0]
         yield from (Example(command or "ggufbpe", line.strip()) for line in part.splitlines()[1:])
 
 
