@@ -1,4 +1,4 @@
-"""Write ggufbpe/_util/unicode_classes.py: the class of every code point in llama.cpp.
+"""Write ggufbpe/_util/unicode_classes.txt: the class of every code point in llama.cpp.
 
 llama.cpp's tables (src/unicode-data.cpp) equal the general categories of Unicode 15.1.0, outside the surrogates;
 `unicodedata2` of that version carries them, whatever Python runs this.
@@ -10,83 +10,19 @@ llama.cpp's tables (src/unicode-data.cpp) equal the general categories of Unicod
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Iterable
 from itertools import groupby
 from pathlib import Path
 
 import unicodedata2
 from generated_file import write_or_print
 
-TARGET = Path(__file__).resolve().parent.parent / "ggufbpe" / "_util" / "unicode_classes.py"
+TARGET = Path(__file__).resolve().parent.parent / "ggufbpe" / "_util" / "unicode_classes.txt"
 
 # The 25 code points of the White_Space property (PropList.txt).
 WHITE_SPACE = [*range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B)]
 WHITE_SPACE += [0x2028, 0x2029, 0x202F, 0x205F, 0x3000]
-
-HEAD = '''"""The class of every code point, and what it becomes in lower case and when it is decomposed.
-
-llama.cpp sorts code points into letters, marks, numbers, punctuation, symbols, white space and the rest, by
-Unicode {version} (src/unicode-data.cpp, src/unicode.cpp: unicode_cpt_flags_from_cpt). Neither the running
-Python nor the `regex` module follows that version, so the table is our own. Decompositions and lower case are those of
-the running Python: decompositions never change (Unicode's stability policy), and no code point's lower case differs
-between Unicode 14 and 15.1.
-
-Written by scripts/generate_unicode_classes.py; do not edit.
-"""
-
-import unicodedata
-from bisect import bisect_right
-from operator import itemgetter
-
-UNICODE_VERSION = "{version}"
-_NEW_IN_UNICODE_14 = {{  # capital letters that Python 3.10 does not know
-    0x2C2F: 0x2C5F,
-    **{{capital: capital + 1 for capital in (0xA7C0, 0xA7D0, 0xA7D6, 0xA7D8)}},
-    **{{capital: capital + 39 for capital in range(0x10570, 0x10596)}},  # three of which are not assigned
-}}
-
-
-def class_of(code_point: int) -> str:
-    """One of "L" letter, "M" mark, "N" number, "P" punctuation, "S" symbol, "W" white space, "-" the rest.
-
-    >>> class_of(ord("é")), class_of(0x3000), class_of(0x1C)
-    ('L', 'W', '-')
-    """
-    return CLASSES[bisect_right(STARTS, code_point) - 1]
-
-
-def lower(code_point: int) -> int:
-    """The lower case, or the code point itself (src/unicode.cpp: unicode_tolower).
-
-    >>> lower(0x130)  # where Unicode has two code points, the first
-    105
-    """
-    if class_of(code_point) == "-":
-        return code_point
-    return _NEW_IN_UNICODE_14.get(code_point) or ord(chr(code_point).lower()[0])
-
-
-def decomposed(code_point: int) -> int:
-    """The first code point of the canonical decomposition (src/unicode.cpp: unicode_cpts_normalize_nfd).
-
-    >>> chr(decomposed(ord("é")))  # llama.cpp drops the accent here already
-    'e'
-    """
-    if class_of(code_point) == "-":
-        return code_point
-    return ord(unicodedata.normalize("NFD", chr(code_point))[0])
-
-
-def is_control(code_point: int) -> bool:
-    """Whether the category is Cc, Cf, Co or Cs; code points that are not assigned have none of these.
-
-    >>> is_control(0xAD), is_control(0x378)
-    (True, False)
-    """
-    index = bisect_right(CONTROL, code_point, key=itemgetter(0)) - 1
-    return index >= 0 and code_point <= CONTROL[index][1]
-
-'''
 
 
 def class_of(code_point: int) -> str:
@@ -124,16 +60,24 @@ def wrapped(items: list[str], indent: str = "    ", width: int = 110) -> list[st
     return [*lines, line.rstrip()]
 
 
+def tables(*of_words: Iterable[str]) -> str:
+    """A file as `read_tables` of ggufbpe/_util/unicode_classes.py reads it."""
+    filled = (textwrap.fill(" ".join(words), 110, break_on_hyphens=False) for words in of_words)
+    return "\n\n".join([unicodedata2.unidata_version, *filled]) + "\n"
+
+
+def row(*numbers: int) -> str:
+    """A row of a table, as `rows_of` reads it."""
+    return ",".join(f"{number:x}" for number in numbers)
+
+
 def module_text() -> str:
-    """The whole module, as in the repository."""
+    """The whole file, as in the repository."""
     runs = [(letter, next(run)) for letter, run in groupby(range(0x110000), key=class_of)]
     classes = "".join(letter for letter, _ in runs)
-    lines = ["", "# fmt: off", "STARTS = (", *wrapped([hex(start) for _, start in runs]), ")"]
-    lines += ["CLASSES = ("]
-    lines += [f'    "{classes[i : i + 100]}"' for i in range(0, len(classes), 100)]
-    lines += [")", "# The first and the last."]
-    lines += ["CONTROL = (", *wrapped([f"({a:#x}, {b:#x})" for a, b, _ in runs_of(control)]), ")"]
-    return HEAD.format(version=unicodedata2.unidata_version) + "\n".join(lines) + "\n"
+    lines_of_classes = [classes[start : start + 100] for start in range(0, len(classes), 100)]
+    control_runs = [row(first, last) for first, last, _ in runs_of(control)]
+    return tables([f"{start:x}" for _, start in runs], lines_of_classes, control_runs)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Write ggufbpe/_util/unicode_composition.py: the code points that Unicode's canonical composition (NFC) may change.
+"""Write ggufbpe/_util/unicode_composition.txt: the code points that Unicode's canonical composition (NFC) may change.
 
 llama.cpp's unicode_cpts_normalize_nfc (src/unicode.cpp) equals NFC of Unicode 15.1.0, which `unicodedata2` of that
 version carries, whatever Python runs this.
@@ -13,23 +13,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import unicodedata2
-from generate_unicode_classes import runs_of, wrapped
+from generate_unicode_classes import row, runs_of, tables
 from generated_file import write_or_print
 
-TARGET = Path(__file__).resolve().parent.parent / "ggufbpe" / "_util" / "unicode_composition.py"
-
-HEAD = '''"""The code points that canonical composition (NFC) may change or join to others, by Unicode {version}.
-
-Written by scripts/generate_unicode_composition.py; do not edit.
-"""
-
-UNICODE_VERSION = "{version}"
-
-# fmt: off
-# Code points that are not always the same after composition: the first, the last, and their combining class. A text
-# without any of them is composed.
-COMPOSING = (
-'''
+TARGET = Path(__file__).resolve().parent.parent / "ggufbpe" / "_util" / "unicode_composition.txt"
 
 
 def decomposition(code_point: int) -> tuple[int, ...]:
@@ -62,10 +49,8 @@ _SECONDS = {second for _, second in COMPOSITIONS} | {*range(0x1161, 0x1176), *ra
 
 
 def module_text() -> str:
-    """The whole module, as in the repository."""
-    lines = wrapped([f"({a:#x}, {b:#x}, {c})" for a, b, c in runs_of(composing)])
-    lines += [")"]
-    return HEAD.format(version=unicodedata2.unidata_version) + "\n".join(lines) + "\n"
+    """The whole file, as in the repository."""
+    return tables([row(*run) for run in runs_of(composing)])
 
 
 if __name__ == "__main__":
