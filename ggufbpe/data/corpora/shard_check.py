@@ -13,6 +13,7 @@ from ..._util.arguments import integer
 from ..._util.verdicts import ERROR, HEALTHY, WARNING
 from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import Model, tokenizer_of
+from .byte_formats import Ids
 from .chunk_encoder import ChunkEncoder
 from .chunks import ChunkReader
 from .documents import Options
@@ -154,21 +155,18 @@ def _encoded_again(corpus: EncodedCorpus, tokenizer: Tokenizer, shard: Shard) ->
     options = Options(**corpus.manifest["settings"])
     encoder = ChunkEncoder(tokenizer, options, corpus.layout)
     nothing = np.zeros(0, corpus.layout.held)
-    unfinished: list[Any] = []
+    parts = [nothing]  # of a document
     used = shard.carried  # of a row; always less than one
     for chunk in ChunkReader(tokenizer, read_inputs(corpus.folder), options).chunks(shard.start):
         encoded = encoder.encode(chunk)
         if corpus.layout.padding is not None:
             encoded = with_padding(encoded, used, corpus.layout)
             used = (used + int(encoded.lengths.sum())) % (corpus.layout.window or 1)
-        ids = np.concatenate([*unfinished, *encoded.ids, nothing])
-        before = sum(map(len, unfinished))
-        begin = 0
+        ids = Ids(encoded.ids)
         for length in encoded.lengths.tolist():
-            yield ids[begin : begin + length + before]
-            begin += length + before
-            before = 0
-        unfinished = [ids[begin:]] if len(ids) > begin else []
+            yield np.concatenate([*parts, *ids.take(length)])
+            parts = [nothing]
+        parts += ids.rest()
 
 
 def _beginning_of(corpus: EncodedCorpus, shard: Shard, size: int, array: str) -> npt.NDArray[Any]:

@@ -6,14 +6,16 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
-from corpus_cases import TEXTS, json_lines, tok
+from corpus_cases import TEXTS, json_lines, small_chunks, tok
 
 from ggufbpe import Tokenizer, encode_corpus
 from ggufbpe.data.corpora.shard_check import Checked, check_corpus
 
-__all__ = ["tok"]  # a fixture
+__all__ = ["small_chunks", "tok"]  # fixtures
 
 
 @pytest.fixture
@@ -98,3 +100,22 @@ def test_an_input_that_has_changed(shards: Path, tok: Tokenizer, tmp_path: Path)
     checked = check_corpus(shards, tok)
     assert (checked.problems, checked.sampled) == ([], 0)
     assert "in.jsonl" in checked.not_sampled
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_the_ids_of_a_long_document_are_not_joined_again_for_each_chunk(
+    tmp_path: Path, tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in.txt").write_text("some words " * 5_000)
+    found = encode_corpus(tmp_path / "in.txt", tok, tmp_path / "out")
+    joined, real = 0, np.concatenate
+
+    def counted(arrays: Any, **more: Any) -> Any:
+        nonlocal joined
+        result = real(arrays, **more)
+        joined += len(result)
+        return result
+
+    monkeypatch.setattr(np, "concatenate", counted)
+    assert check_corpus(tmp_path / "out", tok).sampled == 1
+    assert joined <= 5 * found.tokens
