@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._util.llama_cpp_states import FOLLOWED
 from ..gguf.metadata import Overrides
@@ -18,6 +18,9 @@ from ._protocol import library
 from ._transformers_chat import ChatPrompts
 from ._transformers_frame import ends_by_sep
 from ._transformers_text import TextEncoding
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _library: Any = library("transformers", "transformers")
 VOCABULARY_FILE = "tokenizer.gguf"  # in a folder that `save_pretrained` wrote
@@ -81,7 +84,7 @@ class GGUFTokenizer(ChatPrompts, TextEncoding):
         overrides: Overrides | None = None,
         llama_cpp: str = FOLLOWED,
         **settings: Any,
-    ) -> GGUFTokenizer:
+    ) -> Self:
         """Open a GGUF by path or name. The arguments and errors are those of `ggufbpe.Tokenizer.from_gguf`."""
         tok = Tokenizer.from_gguf(path, engine, overrides=overrides, llama_cpp=llama_cpp)
         return cls(tok, **{"name_or_path": tok.name, **settings})

@@ -33,6 +33,8 @@ from .incremental_methods import IncrementalMethods
 from .vocabulary_facts import VocabularyFacts, content_bytes
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from .reference_engine import ReferenceEngine
     from .trace import Trace
 
@@ -80,7 +82,7 @@ class Tokenizer(
         if not hasattr(engine, "encode_batch"):  # a name, or a mistake
             _check_engine(engine)
         self._given_engine = engine
-        self._cache_bytes = _checked_cache_bytes(cache_bytes)
+        self._cache_bytes = integer("cache_bytes", cache_bytes, least=_LEAST_CACHE_BYTES)
         self._vocabulary = vocabulary
         self._metadata = metadata
         self._name = name
@@ -94,7 +96,7 @@ class Tokenizer(
         overrides: Overrides | None = None,
         llama_cpp: str = FOLLOWED,
         cache_bytes: int = CACHE_BYTES,
-    ) -> Tokenizer:
+    ) -> Self:
         """Open the tokenizer of a GGUF file. Reads only the metadata, and closes the file again.
 
         `path` is a file's path or a model's name: "ollama:gemma3", "hf:OWNER/REPO:Q4_K_M" and the other forms in
@@ -121,7 +123,8 @@ class Tokenizer(
         (`GGUFWarning`) where llama.cpp does, and about a pre-tokenizer that is "default" or that cuts the model's own
         tokens apart.
         """
-        cache_bytes, llama_cpp = _checked_cache_bytes(cache_bytes), checked_state(llama_cpp)
+        cache_bytes = integer("cache_bytes", cache_bytes, least=_LEAST_CACHE_BYTES)
+        llama_cpp = checked_state(llama_cpp)
         model = locate(path)
         vocabulary, metadata = load(model.opened(), overrides, llama_cpp=llama_cpp)
         emit_warnings(vocabulary)
@@ -136,7 +139,7 @@ class Tokenizer(
         pre: str | None = None,
         llama_cpp: str = FOLLOWED,
         cache_bytes: int = CACHE_BYTES,
-    ) -> Tokenizer:
+    ) -> Self:
         """Open a tokenizer.json, or a folder with one, as the GGUF that `ggufbpe import` would write; writes nothing.
 
         A folder may have a tokenizer.model, vocab.txt or merges.txt instead, as for `ggufbpe.import_vocabulary`.
@@ -155,7 +158,7 @@ class Tokenizer(
         model = imported_model(os.fsdecode(path), pre)
         return cls.from_gguf(model, engine, llama_cpp=llama_cpp, cache_bytes=cache_bytes)
 
-    def with_overrides(self, overrides: Overrides) -> Tokenizer:
+    def with_overrides(self, overrides: Overrides) -> Self:
         """A tokenizer of the same file with some keys overridden, as in `from_gguf`; everything else is shared.
 
         >>> tok.with_overrides({"tokenizer.ggml.add_bos_token": True}).encode("Hello world")
@@ -169,7 +172,7 @@ class Tokenizer(
             )
         return self._loaded_again(Metadata(self._metadata, overrides), self.llama_cpp)
 
-    def with_llama_cpp(self, llama_cpp: str) -> Tokenizer:
+    def with_llama_cpp(self, llama_cpp: str) -> Self:
         """A tokenizer of the same file with the ids of another build of llama.cpp, as in `from_gguf`.
 
         >>> tok.with_llama_cpp("b11549").encode(b"\\xc0\\xba")
@@ -190,7 +193,7 @@ class Tokenizer(
             )
         return Metadata(self._metadata)
 
-    def _loaded_again(self, metadata: Metadata, llama_cpp: str) -> Tokenizer:
+    def _loaded_again(self, metadata: Metadata, llama_cpp: str) -> Self:
         vocabulary, metadata = load_from(metadata, llama_cpp)
         emit_warnings(vocabulary)
         return self._like(vocabulary, metadata)
@@ -308,15 +311,15 @@ class Tokenizer(
     def __hash__(self) -> int:
         return hash(self.fingerprint)
 
-    def __copy__(self) -> Tokenizer:
+    def __copy__(self) -> Self:
         return self._like(self._vocabulary, self._metadata)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tokenizer:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         from copy import deepcopy
 
         return self._like(deepcopy(self._vocabulary, memo), self._metadata)
 
-    def _like(self, vocabulary: Vocabulary, metadata: Metadata | None) -> Tokenizer:
+    def _like(self, vocabulary: Vocabulary, metadata: Metadata | None) -> Self:
         """A tokenizer of another vocabulary that was opened in the way of this one."""
         return type(self)(
             vocabulary, self._engine_name, cache_bytes=self._cache_bytes, metadata=metadata, name=self._name
@@ -346,11 +349,9 @@ class Tokenizer(
         from .reference_engine import ReferenceEngine
 
         given = self._given_engine
-        return (
-            given
-            if isinstance(given, ReferenceEngine)
-            else ReferenceEngine(self.vocabulary, self._cache_bytes)
-        )
+        if isinstance(given, ReferenceEngine):
+            return given
+        return ReferenceEngine(self.vocabulary, self._cache_bytes)
 
 
 def _unpickled(
@@ -376,12 +377,6 @@ def _check_engine(engine: object) -> None:
         )
     if engine == "auto":
         warn_if_slow()
-
-
-def _checked_cache_bytes(cache_bytes: int) -> int:
-    if isinstance(cache_bytes, bool):
-        raise ValueError(f"cache_bytes must be {_LEAST_CACHE_BYTES} or more, not {cache_bytes}")
-    return integer("cache_bytes", cache_bytes, least=_LEAST_CACHE_BYTES)
 
 
 def _name_methods_after_tokenizer() -> None:

@@ -98,6 +98,16 @@ def test_signature(method: str, signature: str) -> None:
     assert str(inspect.Signature(bare)) == signature
 
 
+def test_type_checkers_know_that_a_subclass_stays_one() -> None:
+    methods = (
+        Tokenizer.from_gguf,
+        Tokenizer.from_huggingface,
+        Tokenizer.with_overrides,
+        Tokenizer.with_llama_cpp,
+    )
+    assert {inspect.signature(method).return_annotation for method in methods} == {"Self"}
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
