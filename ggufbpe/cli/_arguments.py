@@ -15,6 +15,15 @@ from .._util.shell import shell_word
 from . import _output
 from ._help import HelpFormatter, help_texts
 
+MODEL_VARIABLE = "GGUFBPE_MODEL"
+_MODEL_HELP = """\
+Every command that opens a model takes these. A model is a .gguf file, a name such as ollama:gemma3 or \
+hf:OWNER/REPO:Q4_K_M, or an address (docs/names.md). A tokenizer.json, or a folder with one, is opened as \
+`ggufbpe import` would convert it."""
+_A_MODEL = "a .gguf file, or a model's name, such as ollama:gemma3 or hf:OWNER/REPO:Q4_K_M"
+_NAMED_MODEL = f"default: {MODEL_VARIABLE} in the environment"
+_DEFAULT_MODEL = f"{_NAMED_MODEL}, or the GPT-2 vocabulary that comes with ggufbpe"
+
 
 class UsageError(Exception):
     """Arguments that are wrong, or do not go together."""
@@ -65,9 +74,8 @@ class Parser(argparse.ArgumentParser):
         self.add_switch("-q", "--quiet", help="show no notes and warnings, only errors")
 
         self.ignored: Mapping[str, int] = {}  # flags without a meaning here, and how many values each takes
-        self.instead: Mapping[
-            str, str
-        ] = {}  # flags of llama.cpp that this command lacks, and what to do instead
+        # flags of llama.cpp that this command lacks, and what to do instead
+        self.instead: Mapping[str, str] = {}
         self._of_models: list[argparse.Action] = []  # flags that --help-model shows, not --help
 
     def add_switch(self, *flags: str, help: str) -> None:
@@ -88,6 +96,113 @@ class Parser(argparse.ArgumentParser):
         if not self._of_models:
             self.add_argument("--help-model", action=_HelpModel)
         self._of_models.append(self.add_argument(*flags, **options))
+
+    # ---- flags of several commands ----
+
+    def add_model(self) -> None:
+        """The model of a command whose arguments are something else: texts, ids, files."""
+        self.add_argument("-m", "--model", metavar="MODEL", help=f"{_A_MODEL} ({_DEFAULT_MODEL})")
+        self.add_names("store")
+        self.add_override_kv()
+
+    def add_models(self, more: str) -> None:
+        """Add the option -m for a command that accepts several models."""
+        self.add_repeated("-m", "--model", metavar="MODEL", help=f"{_A_MODEL} ({_DEFAULT_MODEL}); {more}")
+        self.add_names("append")
+        self.add_override_kv()
+
+    def add_model_first(self, *, has_default: bool) -> None:
+        """The model of a command that takes nothing else: the first argument, or -m; GPT-2's may be the default."""
+        self.add_argument("path", nargs="?", metavar="MODEL", help=_A_MODEL)
+        default = _DEFAULT_MODEL if has_default else _NAMED_MODEL
+        self.add_argument("-m", "--model", metavar="MODEL", help=f"the same ({default})")
+        self.add_names("store")
+
+    def add_names(self, action: str) -> None:
+        """What goes with a model that is given by a name: llama.cpp's flags for it, and how the network is used.
+
+        `action` is "append" where several models may be named.
+        """
+        add = self.add_model_flag
+        add(
+            "-hf",
+            "-hfr",
+            "--hf-repo",
+            action=action,
+            metavar="OWNER/REPO[:QUANT]",
+            help="a model on the Hugging Face hub, as in llama.cpp; the same as hf:OWNER/REPO[:QUANT]",
+        )
+        add(
+            "-hff", "--hf-file", metavar="FILE", help="the file in that repository, instead of a quantization"
+        )
+        add("-mu", "--model-url", action=action, metavar="URL", help="a model at a URL")
+        add(
+            "--offline",
+            action="store_true",
+            help="do not use the network, even if a model is not on this machine",
+        )
+        add("--refresh", action="store_true", help="fetch the metadata of remote models again")
+
+    def add_override_kv(self, meaning: str = "") -> None:
+        """`--override-kv`; with a `meaning` of its own, it is in the help of the command."""
+        add = self.add_argument if meaning else self.add_model_flag
+        meaning = meaning or "override values of keys in the file, as in llama.cpp"
+        add(
+            "--override-kv",
+            action="append",
+            default=[],
+            metavar="KEY=TYPE:VALUE,...",
+            help=f"{meaning}; types: int, float, bool, str. Example: tokenizer.ggml.pre=str:llama-bpe",
+        )
+
+    def add_llama_cpp(self) -> None:
+        """`--llama-cpp`, whose value `Tokenizer.from_gguf` takes."""
+        self.add_model_flag(
+            "--llama-cpp",
+            metavar="BUILD",
+            choices=STATES,
+            default=FOLLOWED,
+            help=f"give the ids of this build of llama.cpp: {', '.join(STATES)} (default: {FOLLOWED})",
+        )
+
+    def add_text(self) -> None:
+        """The text of a command that takes one."""
+        self.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
+        self.add_sources("the text")
+
+    def add_sources(self, what: str) -> None:
+        self.add_argument(
+            "-f", "--file", metavar="PATH", help=f"read {what} from a file; - is standard input"
+        )
+        self.add_stdin(f"read {what} from")
+
+    def add_stdin(self, what: str) -> None:
+        """`--stdin`; see `_input.settle_stdin`."""
+        self.add_switch(
+            "--stdin",
+            help=f"{what} standard input; the default if something is piped in and no other input is given",
+        )
+
+    def add_special_flags(self) -> None:
+        self.add_switch("--no-bos", help="do not add BOS, even if the model asks for it")
+        self.instead = {**self.instead, "--no-add-special": "for that, give --no-bos"}
+        self.add_parse_special()
+
+    def add_parse_special(self) -> None:
+        self.add_argument(
+            "--no-parse-special",
+            dest="parse_special",
+            action="store_false",
+            help="treat the text of special tokens as plain text",
+        )
+
+    def add_color(self, what: str = "colour") -> None:
+        """`--color`; see `_output.use_color`."""
+        self.add_argument(
+            "--color", choices=("auto", "always", "never"), default="auto", help=f"{what} (default: auto)"
+        )
+
+    # ---- help ----
 
     def format_help(self) -> str:
         """The help of the command, without the flags of models."""
@@ -225,77 +340,6 @@ def _leave_out(flag: str, count: int, rest: Iterator[str]) -> None:
         )
 
 
-# ---- flags of several commands --------------------------------------------------------------------------
-
-MODEL_VARIABLE = "GGUFBPE_MODEL"
-_MODEL_HELP = """\
-Every command that opens a model takes these. A model is a .gguf file, a name such as ollama:gemma3 or \
-hf:OWNER/REPO:Q4_K_M, or an address (docs/names.md). A tokenizer.json, or a folder with one, is opened as \
-`ggufbpe import` would convert it."""
-_A_MODEL = "a .gguf file, or a model's name, such as ollama:gemma3 or hf:OWNER/REPO:Q4_K_M"
-_NAMED_MODEL = f"default: {MODEL_VARIABLE} in the environment"
-_DEFAULT_MODEL = f"{_NAMED_MODEL}, or the GPT-2 vocabulary that comes with ggufbpe"
-
-
-def add_model(parser: Parser) -> None:
-    """The model of a command whose arguments are something else: texts, ids, files."""
-    parser.add_argument("-m", "--model", metavar="MODEL", help=f"{_A_MODEL} ({_DEFAULT_MODEL})")
-    add_names(parser, "store")
-    add_override_kv(parser)
-
-
-def add_models(parser: Parser, more: str) -> None:
-    """Add the option -m for a command that accepts several models."""
-    parser.add_repeated("-m", "--model", metavar="MODEL", help=f"{_A_MODEL} ({_DEFAULT_MODEL}); {more}")
-    add_names(parser, "append")
-    add_override_kv(parser)
-
-
-def add_model_first(parser: Parser, *, has_default: bool) -> None:
-    """The model of a command that takes nothing else: the first argument, or -m; GPT-2's may be the default."""
-    parser.add_argument("path", nargs="?", metavar="MODEL", help=_A_MODEL)
-    default = _DEFAULT_MODEL if has_default else _NAMED_MODEL
-    parser.add_argument("-m", "--model", metavar="MODEL", help=f"the same ({default})")
-    add_names(parser, "store")
-
-
-def add_names(parser: Parser, action: str) -> None:
-    """What goes with a model that is given by a name: llama.cpp's flags for it, and how the network is used.
-
-    `action` is "append" where several models may be named.
-    """
-    add = parser.add_model_flag
-    add(
-        "-hf",
-        "-hfr",
-        "--hf-repo",
-        action=action,
-        metavar="OWNER/REPO[:QUANT]",
-        help="a model on the Hugging Face hub, as in llama.cpp; the same as hf:OWNER/REPO[:QUANT]",
-    )
-    add("-hff", "--hf-file", metavar="FILE", help="the file in that repository, instead of a quantization")
-    add("-mu", "--model-url", action=action, metavar="URL", help="a model at a URL")
-    add(
-        "--offline",
-        action="store_true",
-        help="do not use the network, even if a model is not on this machine",
-    )
-    add("--refresh", action="store_true", help="fetch the metadata of remote models again")
-
-
-def add_override_kv(parser: Parser, meaning: str = "") -> None:
-    """`--override-kv`; with a `meaning` of its own, it is in the help of the command."""
-    add = parser.add_argument if meaning else parser.add_model_flag
-    meaning = meaning or "override values of keys in the file, as in llama.cpp"
-    add(
-        "--override-kv",
-        action="append",
-        default=[],
-        metavar="KEY=TYPE:VALUE,...",
-        help=f"{meaning}; types: int, float, bool, str. Example: tokenizer.ggml.pre=str:llama-bpe",
-    )
-
-
 def overrides_of(arguments: argparse.Namespace) -> dict[str, Any]:
     """What `--override-kv` gives, for `Tokenizer.from_gguf`; warns of what is ignored."""
     if not arguments.override_kv:
@@ -311,52 +355,6 @@ def overrides_of(arguments: argparse.Namespace) -> dict[str, Any]:
     for reason in left_out:
         _output.warning(f"--override-kv: {reason}; ignored")
     return values
-
-
-def add_llama_cpp(parser: Parser) -> None:
-    """`--llama-cpp`, whose value `Tokenizer.from_gguf` takes."""
-    parser.add_model_flag(
-        "--llama-cpp",
-        metavar="BUILD",
-        choices=STATES,
-        default=FOLLOWED,
-        help=f"give the ids of this build of llama.cpp: {', '.join(STATES)} (default: {FOLLOWED})",
-    )
-
-
-def add_sources(parser: Parser, what: str) -> None:
-    parser.add_argument("-f", "--file", metavar="PATH", help=f"read {what} from a file; - is standard input")
-    add_stdin(parser, f"read {what} from")
-
-
-def add_stdin(parser: Parser, what: str) -> None:
-    """`--stdin`; see `_input.settle_stdin`."""
-    parser.add_switch(
-        "--stdin",
-        help=f"{what} standard input; the default if something is piped in and no other input is given",
-    )
-
-
-def add_special_flags(parser: Parser) -> None:
-    parser.add_switch("--no-bos", help="do not add BOS, even if the model asks for it")
-    parser.instead = {**parser.instead, "--no-add-special": "for that, give --no-bos"}
-    add_parse_special(parser)
-
-
-def add_parse_special(parser: Parser) -> None:
-    parser.add_argument(
-        "--no-parse-special",
-        dest="parse_special",
-        action="store_false",
-        help="treat the text of special tokens as plain text",
-    )
-
-
-def add_color(parser: Parser, what: str = "colour") -> None:
-    """`--color`; see `_output.use_color`."""
-    parser.add_argument(
-        "--color", choices=("auto", "always", "never"), default="auto", help=f"{what} (default: auto)"
-    )
 
 
 def require_no_models(

@@ -14,27 +14,8 @@ from ..analysis.views.answers import answer
 from ..chat.request.body import body_with_fields
 from ..chat.token_origins import chat_tokens
 from ..tokenizer import Tokenizer
-from . import _output
-from ._arguments import (
-    Parser,
-    UsageError,
-    add_color,
-    add_model,
-    add_stdin,
-    overrides_of,
-    require_no_models,
-)
-from ._chat import (
-    add_chat_flags,
-    add_date,
-    add_media_flags,
-    body_of_file,
-    check_media,
-    date_of,
-    request_fields,
-    template_of,
-    warn_of_mismatch,
-)
+from . import _chat, _output
+from ._arguments import Parser, UsageError, overrides_of, require_no_models
 from ._fit import add_fit_flags, check_fit, fitted_chat
 from ._given_models import model_path
 from ._input import settle_stdin
@@ -45,17 +26,17 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: Parser) -> None:
-    add_model(parser)
+    parser.add_model()
     parser.add_argument("file", nargs="?", metavar="FILE", help="the chat as JSON; - is standard input")
     parser.add_argument("-p", dest="user", metavar="TEXT", help="a chat of one user message")
-    add_stdin(parser, "read the chat from")
+    parser.add_stdin("read the chat from")
     parser.add_argument("--system", metavar="TEXT", help="a system message before all others")
-    add_chat_flags(parser)
-    add_date(parser)
+    _chat.add_chat_flags(parser)
+    _chat.add_date(parser)
     add_ollama_flags(parser)
     parser.add_switch("--list-templates", help="list llama.cpp's templates, which known:NAME names")
     add_fit_flags(parser)
-    add_media_flags(parser)
+    _chat.add_media_flags(parser)
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--prompt", action="store_true", help="print only the prompt, without colour")
     shape.add_argument("--ids", action="store_true", help="print only the ids, as [1, 2, 3]")
@@ -66,7 +47,7 @@ def add_arguments(parser: Parser) -> None:
         action="store_true",
         help="print an object of prompt, ids, count, and where each part comes from",
     )
-    add_color(parser)
+    parser.add_color()
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -82,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     body = _body(arguments)
     model = model_path(arguments)
     tokenizer = Tokenizer.from_gguf(model, overrides=overrides_of(arguments))
-    check_media(arguments)
+    _chat.check_media(arguments)
     check_fit(arguments)
     if arguments.ollama or arguments.ollama_diff:
         if arguments.mmproj is not None:
@@ -90,10 +71,10 @@ def run(arguments: argparse.Namespace) -> int:
         return run_ollama(arguments, tokenizer, model, body)
     if said := says_which_template(tokenizer, model):
         _output.note(f"ggufbpe: {said}; the prompt below is llama-server's (--ollama prints Ollama's)")
-    template, now = template_of(arguments, tokenizer), date_of(arguments)
+    template, now = _chat.template_of(arguments, tokenizer), _chat.date_of(arguments)
     if arguments.mmproj is not None:
         code = _count_media(arguments, tokenizer, body, template, now)
-        warn_of_mismatch(arguments.mmproj, model)
+        _chat.warn_of_mismatch(arguments.mmproj, model)
         return code
     fitted: dict[str, Any] = {}
     if arguments.fit is not None:
@@ -183,9 +164,11 @@ def _say_what_is_missing(tokenizer: Tokenizer, body: dict[str, Any], template: s
 def _body(arguments: argparse.Namespace) -> dict[str, Any]:
     """The body of a request out of the arguments."""
     if arguments.user is not None:
-        body = body_with_fields([{"role": "user", "content": arguments.user}], request_fields(arguments))
+        body = body_with_fields(
+            [{"role": "user", "content": arguments.user}], _chat.request_fields(arguments)
+        )
     else:
-        body = body_of_file("-" if arguments.stdin else arguments.file, arguments)
+        body = _chat.body_of_file("-" if arguments.stdin else arguments.file, arguments)
     if arguments.system is not None and isinstance(body.get("messages"), list):
         first = {"role": "system", "content": arguments.system}
         body = {**body, "messages": [first, *body["messages"]]}

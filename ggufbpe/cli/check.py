@@ -7,7 +7,7 @@ import argparse
 from .._util.wording import counted
 from ..analysis.views import answers, terminal
 from . import _output
-from ._arguments import Parser, UsageError, add_names, add_override_kv, overrides_of
+from ._arguments import Parser, UsageError, overrides_of
 from ._given_models import models_of
 
 
@@ -16,8 +16,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "-m", "--model", metavar="MODEL", help="the model that they were encoded with, a .gguf file or a name"
     )
-    add_names(parser, "append")
-    add_override_kv(parser)
+    parser.add_names("append")
+    parser.add_override_kv()
     parser.add_number(
         "--sample", default=100, help="documents to encode again, from each of up to 8 shards (default: 100)"
     )

@@ -9,16 +9,7 @@ from ..analysis.verify.side_by_side import compare
 from ..analysis.views.compare_lines import compared_as_json, shown_lines
 from ..analysis.views.compare_page import comparison_html
 from . import _output
-from ._arguments import (
-    Parser,
-    UsageError,
-    add_color,
-    add_names,
-    add_override_kv,
-    add_parse_special,
-    add_sources,
-    overrides_of,
-)
+from ._arguments import Parser, UsageError, overrides_of
 from ._classic import trained_path
 from ._files import check_page, write_page
 from ._given_models import models_of, tokenizer_at
@@ -33,18 +24,17 @@ def add_arguments(parser: Parser) -> None:
         help="two or more .gguf files, models' names, a tokenizer.json, or a .json of `ggufbpe train`",
     )
     parser.add_repeated("-m", "--model", metavar="MODEL", help="one more of them")
-    add_names(parser, "append")
-    parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
-    add_sources(parser, "the text")
-    add_override_kv(parser)
+    parser.add_names("append")
+    parser.add_text()
+    parser.add_override_kv()
     parser.add_switch("-e", "--escape", help="process escape sequences in the text")
-    add_parse_special(parser)
+    parser.add_parse_special()
     parser.add_switch("--ids", help="show each token's id, too")
     parser.add_switch("--all", help="show every place, even where all cut alike")
     parser.add_switch("--json", help="print one object")
     parser.add_argument("--html", metavar="FILE", help="write a self-contained page instead")
     parser.add_switch("--force", help="write the page over an existing file")
-    add_color(parser)
+    parser.add_color()
 
 
 def run(arguments: argparse.Namespace) -> int:

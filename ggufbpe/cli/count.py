@@ -17,28 +17,8 @@ from ..data.corpora.corpus_files import File
 from ..data.corpora.records import problem_with, without_compression
 from ..data.statistics.file_counts import FileCounter, NamedStream, PromptOf, TextCounts, prompt_maker
 from ..tokenizer import Tokenizer
-from . import _output
-from ._arguments import (
-    Parser,
-    UsageError,
-    add_model,
-    add_special_flags,
-    add_stdin,
-    overrides_of,
-    require_no_models,
-)
-from ._chat import (
-    add_chat_flags,
-    add_date,
-    add_media_flags,
-    check_media,
-    date_of,
-    refuse_text_flags,
-    request_fields,
-    require_chat,
-    template_of,
-    warn_of_mismatch,
-)
+from . import _chat, _output
+from ._arguments import Parser, UsageError, overrides_of, require_no_models
 from ._files import add_no_ignore, ignored_of, say_what_is_not_utf8, say_what_was_left_out
 from ._given_models import model_path, tokenizer_at
 from ._input import settle_stdin, stdin
@@ -51,12 +31,12 @@ _LARGE = 1 << 20  # bytes; counting such a file takes long enough to show it at 
 
 
 def add_arguments(parser: Parser) -> None:
-    add_model(parser)
+    parser.add_model()
     parser.add_argument(
         "paths", nargs="*", metavar="PATH", help="files, directories and URLs that fsspec opens"
     )
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="count a text")
-    add_stdin(parser, "count")
+    parser.add_stdin("count")
     parser.add_argument(
         "--field",
         "--text-column",
@@ -67,10 +47,10 @@ def add_arguments(parser: Parser) -> None:
     parser.add_switch(
         "--chat", help="files are chats, as `ggufbpe chat` takes them; a .jsonl file has one in each line"
     )
-    add_chat_flags(parser)
-    add_date(parser)
-    add_media_flags(parser)
-    add_special_flags(parser)
+    _chat.add_chat_flags(parser)
+    _chat.add_date(parser)
+    _chat.add_media_flags(parser)
+    parser.add_special_flags()
     parser.add_argument(
         "--sort",
         choices=_SORTED_BY,
@@ -93,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     tokenizer = tokenizer_at(model, overrides_of(arguments))
     prompt = _prompt_maker(arguments, tokenizer) if arguments.chat else None
     if arguments.mmproj is not None:
-        warn_of_mismatch(arguments.mmproj, model)
+        _chat.warn_of_mismatch(arguments.mmproj, model)
     bar = Bar()
 
     def report(name: str, error: Exception) -> None:
@@ -150,9 +130,9 @@ def _prompt_maker(arguments: argparse.Namespace, tokenizer: Tokenizer) -> Prompt
     """What makes the prompts of chats, as flags say."""
     return prompt_maker(
         tokenizer,
-        template_of(arguments, tokenizer),
-        request_fields(arguments),
-        date_of(arguments),
+        _chat.template_of(arguments, tokenizer),
+        _chat.request_fields(arguments),
+        _chat.date_of(arguments),
         arguments.mmproj,
         arguments.media_path,
     )
@@ -189,13 +169,13 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError(f"--top must be 1 or more, not {arguments.top}")
     if arguments.limit is not None and arguments.limit < 0:
         raise UsageError(f"--limit must be 0 or more, not {arguments.limit}")
-    require_chat(arguments)
-    check_media(arguments)
+    _chat.require_chat(arguments)
+    _chat.check_media(arguments)
     if not arguments.chat:
         return
     if arguments.prompt is not None or arguments.field is not None:
         raise UsageError("--chat counts chats in files: leave out -p and --field")
-    refuse_text_flags(arguments)
+    _chat.refuse_text_flags(arguments)
 
 
 _KEYS: dict[str, Callable[[TextCounts], Any]] = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .._util.wording import counted
 from ..analysis.views import terminal
 from . import _output
-from ._arguments import Parser, UsageError, add_model
+from ._arguments import Parser, UsageError
 from ._given_models import opened_tokenizer
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _LONGEST = 200  # bytes of a text shown per line
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("output", metavar="OUT", help="the folder of the shards")
-    add_model(parser)
+    parser.add_model()
     parser.add_number("--document", help="print the whole text of this document; the first is 0")
     parser.add_number("--start", default=0, help="the first document to show (default: 0)")
     parser.add_number("-n", "--count", help="how many to show (default: 10)")

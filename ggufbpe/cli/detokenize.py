@@ -10,7 +10,7 @@ from .._util.errors import printable
 from .._util.utf8 import text_fields
 from ..analysis.views.answers import answer
 from . import _output
-from ._arguments import Parser, UsageError, add_model, add_sources, require_no_models
+from ._arguments import Parser, UsageError, require_no_models
 from ._given_models import opened_tokenizer
 from ._input import read_file, read_stdin, settle_stdin
 
@@ -19,8 +19,8 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,20}")
 
 
 def add_arguments(parser: Parser) -> None:
-    add_model(parser)
-    add_sources(parser, "the ids")
+    parser.add_model()
+    parser.add_sources("the ids")
     parser.add_argument("ids", nargs="*", metavar="ID", help="token ids")
     parser.add_switch("--remove-special", help="leave out the BOS and EOS that encoding adds")
     parser.add_switch("--unparse-special", help="show special tokens as their text instead of nothing")

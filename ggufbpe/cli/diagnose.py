@@ -19,15 +19,7 @@ from ..analysis.views import answers, terminal
 from ..hub.model_location import ModelLocation
 from ..tokenizer import Tokenizer
 from . import _output
-from ._arguments import (
-    Parser,
-    UsageError,
-    add_color,
-    add_models,
-    add_sources,
-    add_special_flags,
-    overrides_of,
-)
+from ._arguments import Parser, UsageError, overrides_of
 from ._chat import add_chat_flags, body_of_file, refuse_text_flags, require_chat, template_of
 from ._given_models import default_model, model_paths
 from ._input import read_file, read_stdin, read_text, settle_stdin
@@ -47,9 +39,8 @@ _NUMBERS = re.compile(r"\s*[0-9]+ -> '.*|[\s,0-9+-]*", re.DOTALL)
 
 
 def add_arguments(parser: Parser) -> None:
-    add_models(parser, "further models are tried as well")
-    parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
-    add_sources(parser, "the text")
+    parser.add_models("further models are tried as well")
+    parser.add_text()
     parser.add_argument("--ids", metavar="FILE_OR_LIST", help="the ids: a file, -, or a list such as [1, 2]")
     parser.add_argument("--chat", metavar="FILE", help="a chat instead of a text")
     parser.add_argument(
@@ -57,9 +48,9 @@ def add_arguments(parser: Parser) -> None:
     )
     add_chat_flags(parser)
     parser.add_switch("-e", "--escape", help="process escape sequences in the text")
-    add_special_flags(parser)
+    parser.add_special_flags()
     parser.add_switch("--json", help="print one object: verdict, findings, explanations")
-    add_color(parser)
+    parser.add_color()
 
 
 def run(arguments: argparse.Namespace) -> int:

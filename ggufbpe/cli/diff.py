@@ -16,7 +16,7 @@ from ..analysis.verify.vocabulary_diff import VocabularyDifference
 from ..analysis.views import answers, terminal
 from ..tokenizer import Tokenizer
 from . import _output
-from ._arguments import Parser, UsageError, add_color, add_names, add_override_kv, overrides_of
+from ._arguments import Parser, UsageError, overrides_of
 from ._given_models import models_of
 from ._input import read_file, read_stdin
 
@@ -45,16 +45,16 @@ _WIDTH = 100
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("models", nargs="*", metavar="MODEL", help="two .gguf files, or names of models")
     parser.add_repeated("-m", "--model", metavar="MODEL", help="one of them")
-    add_names(parser, "append")
+    parser.add_names("append")
     parser.add_repeated("-p", "--prompt", metavar="TEXT", help="a text to encode")
     parser.add_repeated("-f", "--file", metavar="PATH", help="encode the text in a file; - is standard input")
     parser.add_switch("--stdin", help="a text from standard input")
-    add_override_kv(parser)
+    parser.add_override_kv()
     parser.add_switch("--draft", help="whether the second model may draft for the first")
     parser.add_switch("--all", help="show up to 100 examples of each difference")
     parser.add_switch("-e", "--escape", help="process escape sequences in texts")
     parser.add_switch("--json", help="print one object")
-    add_color(parser)
+    parser.add_color()
 
 
 def run(arguments: argparse.Namespace) -> int:

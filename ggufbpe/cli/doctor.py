@@ -18,7 +18,7 @@ from ..analysis.views import answers, terminal
 from ..gguf.change import COMMAND, flags_of_command
 from ..hub.model_location import ModelLocation
 from . import _output
-from ._arguments import Parser, UsageError, add_color, add_model_first, add_override_kv, overrides_of
+from ._arguments import Parser, UsageError, overrides_of
 from ._files import write_file
 from ._given_models import required_model
 from ._progress import waiting_for
@@ -32,8 +32,8 @@ _WIDTH = 100  # columns at most: longer lines are hard to read
 
 
 def add_arguments(parser: Parser) -> None:
-    add_model_first(parser, has_default=False)
-    add_override_kv(parser)
+    parser.add_model_first(has_default=False)
+    parser.add_override_kv()
     parser.add_argument(
         "--upstream",
         nargs="?",
@@ -52,7 +52,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_switch("--strict", help="exit with code 1 for warnings, too")
     parser.add_switch("-v", "--verbose", help="show notes, too")
     parser.add_switch("--json", help="print one object")
-    add_color(parser)
+    parser.add_color()
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from .._util.wording import counted
 from ..analysis.views import terminal
 from ..analysis.views.answers import answer
 from . import _output
-from ._arguments import Parser, UsageError, add_model, require_no_models
+from ._arguments import Parser, UsageError, require_no_models
 from ._chat import add_template_flags, template_of
 from ._files import require_path, say_what_was_left_out
 from ._given_models import opened_tokenizer
@@ -31,7 +31,7 @@ _SIZE = re.compile("([0-9]+)([KMG]?)")
 
 
 def add_arguments(parser: Parser) -> None:
-    add_model(parser)
+    parser.add_model()
     add = parser.add_argument
     add("corpus", nargs="+", metavar="CORPUS", help="files, directories and URLs (not standard input)")
     add("-o", "--output", required=True, metavar="OUT", help="the folder to write shards to")

@@ -20,16 +20,7 @@ from ..chat.token_origins import ChatTokens, chat_tokens
 from ..tokenizer import Tokenizer
 from ..tokenizer.trace import Totals, Trace, tracer_of
 from . import _output
-from ._arguments import (
-    Parser,
-    UsageError,
-    add_color,
-    add_llama_cpp,
-    add_model,
-    add_sources,
-    add_special_flags,
-    require_no_models,
-)
+from ._arguments import Parser, UsageError, require_no_models
 from ._chat import add_chat_flags, body_of_file, refuse_text_flags, require_chat, template_of
 from ._classic import classic_trace, classic_vocabulary
 from ._files import check_page, write_page
@@ -41,10 +32,9 @@ _READ, _IN_MEMORY = 1 << 16, 1 << 20  # bytes
 
 
 def add_arguments(parser: Parser) -> None:
-    add_model(parser)
-    add_llama_cpp(parser)
-    parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
-    add_sources(parser, "the text")
+    parser.add_model()
+    parser.add_llama_cpp()
+    parser.add_text()
     parser.add_argument("text", nargs="?", help="the text, as with -p")
     parser.add_argument(
         "--chat",
@@ -53,7 +43,7 @@ def add_arguments(parser: Parser) -> None:
     )
     add_chat_flags(parser)
     parser.add_switch("-e", "--escape", help="process escape sequences such as \\n, in PIECE as well")
-    add_special_flags(parser)
+    parser.add_special_flags()
     part = parser.add_mutually_exclusive_group()
     part.add_argument("--word", type=int, metavar="N", help="show only word N, with all its steps")
     part.add_argument("--token", type=int, metavar="N", help="show only token N and its word")
@@ -67,7 +57,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_switch("--json", help="print the whole trace as JSON")
     parser.add_argument("--html", metavar="FILE", help="write a self-contained page instead")
     parser.add_switch("--force", help="write the page over an existing file")
-    add_color(parser)
+    parser.add_color()
 
 
 def run(arguments: argparse.Namespace) -> int:

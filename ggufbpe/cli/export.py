@@ -15,7 +15,7 @@ from ..convert.export_formats import FORMATS
 from ..convert.importers.import_files import file_in, files_read
 from ..tokenizer import Tokenizer
 from . import _output
-from ._arguments import Parser, UsageError, add_model_first, add_override_kv, overrides_of
+from ._arguments import Parser, UsageError, overrides_of
 from ._convert import add_check, agreement_lines, check_json, converted_answer, lines_of, tell
 from ._files import require_free, write_outputs
 from ._given_models import model_path
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: Parser) -> None:
-    add_model_first(parser, has_default=True)
-    add_override_kv(parser)
+    parser.add_model_first(has_default=True)
+    parser.add_override_kv()
     parser.add_argument("--to", metavar="FORMAT", help=", ".join(FORMATS))
     parser.add_argument(
         "-o",

@@ -30,7 +30,7 @@ from ..gguf.value_types import Field
 from ..hub.model_location import ModelLocation
 from ..tokenizer.inputs import TextOrPath
 from . import _output
-from ._arguments import Parser, UsageError, add_model_first, add_override_kv, overrides_of
+from ._arguments import Parser, UsageError, overrides_of
 from ._files import require_free, require_path
 from ._given_models import required_model
 from ._input import read_stdin
@@ -45,9 +45,9 @@ _SHOWN_ELEMENTS = 10  # of an array that has changed
 
 
 def add_arguments(parser: Parser) -> None:
-    add_model_first(parser, has_default=False)
+    parser.add_model_first(has_default=False)
     parser.add_repeated("--set", metavar="KEY=VALUE", help="set a key; may be repeated")
-    add_override_kv(parser, "the same as --set, in llama.cpp's syntax")
+    parser.add_override_kv("the same as --set, in llama.cpp's syntax")
     parser.add_repeated("--remove", metavar="KEY", help="remove a key")
     parser.add_repeated(
         "--set-token-type",

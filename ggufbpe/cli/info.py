@@ -16,7 +16,7 @@ from ..analysis.views import terminal
 from ..analysis.views.answers import answer, failure
 from ..models import SUPPORTED
 from . import _output
-from ._arguments import Parser, add_model_first, add_override_kv, overrides_of
+from ._arguments import Parser, overrides_of
 from ._given_models import model_path
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ _LABEL_WIDTH = 14
 
 
 def add_arguments(parser: Parser) -> None:
-    add_model_first(parser, has_default=True)
-    add_override_kv(parser)
+    parser.add_model_first(has_default=True)
+    parser.add_override_kv()
     parser.add_switch("--json", help="print one object")
 
 

@@ -16,7 +16,7 @@ from ..analysis.doctor.local_models import BROKEN, LocalModel, local_models
 from ..analysis.views import terminal
 from ..hub.stores.all_stores import STORES, closed_folders
 from . import _output
-from ._arguments import Parser, UsageError, add_color
+from ._arguments import Parser, UsageError
 from ._progress import Bar, waiting
 
 _STORES = f"{', '.join(STORES[:-1])} or {STORES[-1]}"
@@ -55,7 +55,7 @@ def add_arguments(parser: Parser) -> None:
         "--drafts-for", metavar="MODEL", help="list the smaller models that may draft for this one instead"
     )
     parser.add_switch("--json", help="print a list of objects")
-    add_color(parser)
+    parser.add_color()
 
 
 def run(arguments: argparse.Namespace) -> int:

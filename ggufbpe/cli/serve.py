@@ -14,7 +14,7 @@ from .._util.processors import processors
 from ..gguf.reader import GGUFFile
 from ..hub.model_location import ModelName, locate
 from . import EXIT_INTERRUPTED, _output
-from ._arguments import Parser, UsageError, add_models, overrides_of
+from ._arguments import Parser, UsageError, overrides_of
 from ._chat import check_media, warn_of_mismatch
 from ._given_models import located, model_paths, models_of
 from ._input import read_file
@@ -26,7 +26,7 @@ _MOMENT = 0.1  # seconds
 
 def add_arguments(parser: Parser) -> None:
     parser.instead = INSTEAD
-    add_models(parser, "may be repeated; NAME=PATH gives a model a name")
+    parser.add_models("may be repeated; NAME=PATH gives a model a name")
     _add_access(parser)
     _add_limits(parser)
     parser.add_argument(

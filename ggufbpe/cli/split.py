@@ -13,16 +13,15 @@ from ..analysis.views import terminal
 from ..analysis.views.answers import answer
 from ..tokenizer.boundaries import BOUNDARIES, KeepSeparator
 from . import _output
-from ._arguments import Parser, UsageError, add_model, add_sources
+from ._arguments import Parser, UsageError
 from ._files import require_path
 from ._given_models import opened_tokenizer
 from ._input import read_text, settle_stdin
 
 
 def add_arguments(parser: Parser) -> None:
-    add_model(parser)
-    parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
-    add_sources(parser, "the text")
+    parser.add_model()
+    parser.add_text()
     parser.add_number("--size", "--limit", default=512, help="at most N tokens in a part (default: 512)")
     parser.add_number("--overlap", default=0, help="repeat at most N tokens of the part before (default: 0)")
     parser.add_switch(

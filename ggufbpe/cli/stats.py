@@ -16,15 +16,7 @@ from ..analysis.views.answers import answer
 from ..data.corpora.records import problem_with
 from ..data.statistics.text_groups import GROUPINGS
 from . import _output
-from ._arguments import (
-    Parser,
-    UsageError,
-    add_models,
-    add_special_flags,
-    add_stdin,
-    overrides_of,
-    require_no_models,
-)
+from ._arguments import Parser, UsageError, overrides_of, require_no_models
 from ._chat import add_template_flags, refuse_text_flags, template_of
 from ._files import GivenPath, add_no_ignore, require_free, say_what_is_not_utf8, say_what_was_left_out
 from ._given_models import model_paths
@@ -39,11 +31,11 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: Parser) -> None:
-    add_models(parser, "repeat it for several")
+    parser.add_models("repeat it for several")
     parser.add_argument(
         "paths", nargs="*", metavar="PATH", help="files, directories and URLs that fsspec opens"
     )
-    add_stdin(parser, "measure")
+    parser.add_stdin("measure")
     parser.add_argument(
         "--by",
         choices=GROUPINGS,
@@ -71,7 +63,7 @@ def add_arguments(parser: Parser) -> None:
     )
     add_template_flags(parser)
     add_no_ignore(parser)
-    add_special_flags(parser)
+    parser.add_special_flags()
     parser.add_switch("--json", help="print one object: tokenizers, rows, total, errors")
     parser.add_switch("--csv", help="print comma-separated values, a line a row")
     parser.add_argument("--plot", metavar="FILE", help="also draw it: a .png or .svg file")

@@ -22,16 +22,7 @@ from ..tokenizer import Tokenizer
 from ..tokenizer.chunking import added_ids, chunks_of_stream, ids_of_chunks
 from ..tokenizer.token_offsets import Spans, spans
 from . import _output
-from ._arguments import (
-    Parser,
-    UsageError,
-    add_color,
-    add_llama_cpp,
-    add_model,
-    add_sources,
-    add_special_flags,
-    require_no_models,
-)
+from ._arguments import Parser, UsageError, require_no_models
 from ._classic import classic_trace, classic_vocabulary, write_tokens
 from ._given_models import opened_tokenizer
 from ._input import opened_file, settle_stdin, stdin
@@ -44,10 +35,9 @@ _DIM, _RESET = "\x1b[2m", "\x1b[0m"
 
 def add_arguments(parser: Parser) -> None:
     parser.ignored = IGNORED
-    add_model(parser)
-    add_llama_cpp(parser)
-    parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
-    add_sources(parser, "the text")
+    parser.add_model()
+    parser.add_llama_cpp()
+    parser.add_text()
     parser.add_argument(
         "-bf", "--binary-file", dest="file", metavar="PATH", help="the same as -f, as in llama.cpp"
     )
@@ -60,7 +50,7 @@ def add_arguments(parser: Parser) -> None:
         help="print objects of id, piece, start and end (in bytes of the text); also bytes, in hexadecimal, "
         "if a piece is not UTF-8",
     )
-    add_special_flags(parser)
+    parser.add_special_flags()
     parser.add_argument(
         "-e", "--escape", action="store_true", default=None, help="process escape sequences (the default)"
     )
@@ -68,7 +58,7 @@ def add_arguments(parser: Parser) -> None:
         "--no-escape", dest="escape", action="store_false", default=None, help="keep backslashes as they are"
     )
     parser.add_switch("--show-count", help="print the number of tokens at the end")
-    add_color(parser, "colour the pieces")
+    parser.add_color("colour the pieces")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -20,7 +20,7 @@ from ..data.training.train_vocabulary import TrainedVocabulary, train
 from ..data.training.trained_vocabulary import Form
 from ..data.training.word_counts import UNITS, splitting
 from . import _output
-from ._arguments import Parser, UsageError, add_color, add_override_kv, overrides_of
+from ._arguments import Parser, UsageError, overrides_of
 from ._files import GivenPath, require_folder, require_free, require_page, say_what_was_left_out, write_page
 from ._input import pipe_has_text, read_file
 from ._progress import Bar
@@ -67,9 +67,9 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.add_number("--max-token-length", help="make no token longer than N bytes, or characters")
     add("--seed-vocab", metavar="PATH", help="a .gguf whose tokens and merges come first")
-    add_override_kv(parser)
+    parser.add_override_kv()
     parser.add_number("--threads", help="count words on N threads (default: all); the result is the same")
-    add_color(parser, "colour of --trace")
+    parser.add_color("colour of --trace")
     add("--ray", metavar="ADDRESS", help="count words on a Ray cluster: its address, auto, or local")
     _add_reading(parser.add_argument_group("reading").add_argument)
     _add_classic(parser.add_argument_group("classic forms").add_argument)

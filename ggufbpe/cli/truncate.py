@@ -8,15 +8,14 @@ import os
 from .._util.utf8 import text_fields
 from ..analysis.views.answers import answer
 from . import _output
-from ._arguments import Parser, UsageError, add_model, add_sources
+from ._arguments import Parser, UsageError
 from ._given_models import opened_tokenizer
 from ._input import read_text, settle_stdin
 
 
 def add_arguments(parser: Parser) -> None:
-    add_model(parser)
-    parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
-    add_sources(parser, "the text")
+    parser.add_model()
+    parser.add_text()
     parser.add_number("-n", "--limit", required=True, help="at most N tokens")
     parser.add_switch("--add-special", help="count the BOS and EOS that the model adds, as for embeddings")
     parser.add_argument(

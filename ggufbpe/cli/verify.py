@@ -20,16 +20,7 @@ from ..data.corpora.corpus_files import File, files_of
 from ..data.corpora.records import problem_with
 from ..tokenizer import Tokenizer
 from . import _output
-from ._arguments import (
-    Parser,
-    UsageError,
-    add_color,
-    add_llama_cpp,
-    add_model,
-    add_special_flags,
-    add_stdin,
-    require_no_models,
-)
+from ._arguments import Parser, UsageError, require_no_models
 from ._chat import add_chat_flags, bodies_of_file, refuse_text_flags, require_chat, template_of
 from ._files import add_no_ignore, ignored_of, require_page, say_what_was_left_out, write_outputs
 from ._given_models import located, opened_tokenizer
@@ -41,12 +32,12 @@ EXIT_SAME, EXIT_DIFFERENT, EXIT_ERROR = 0, 1, 2
 
 
 def add_arguments(parser: Parser) -> None:
-    add_model(parser)
-    add_llama_cpp(parser)
+    parser.add_model()
+    parser.add_llama_cpp()
     parser.add_argument("--against", metavar="ORACLE", help=f"what to compare with: {', '.join(USAGES)}")
     parser.add_argument("paths", nargs="*", metavar="PATH", help="files and directories")
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="compare a text")
-    add_stdin(parser, "compare")
+    parser.add_stdin("compare")
     parser.add_repeated(
         "--chat",
         metavar="FILE",
@@ -63,7 +54,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_number("--fuzz", help="compare N random texts")
     parser.add_argument("--seed", metavar="S", default="1", help="the seed of the random texts (default: 1)")
     parser.add_switch("-e", "--escape", help="process escape sequences in texts")
-    add_special_flags(parser)
+    parser.add_special_flags()
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
@@ -74,7 +65,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_switch("--json", help="print one object")
     parser.add_argument("--html", metavar="PATH", help="also write a report as a web page")
     parser.add_switch("--force", help="overwrite an existing report")
-    add_color(parser)
+    parser.add_color()
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 import pytest
 
-from ggufbpe.cli._arguments import Parser, UsageError, add_sources, parse_arguments
+from ggufbpe.cli._arguments import Parser, UsageError, parse_arguments
 from ggufbpe.cli._input import (
     given_text,
     pipe_has_text,
@@ -30,7 +30,7 @@ def parser() -> Parser:
     made = Parser("ggufbpe try")
     made.add_argument("text", nargs="?")
     made.add_argument("-p", "--prompt")
-    add_sources(made, "the text")
+    made.add_sources("the text")
     return made
 
 
