@@ -300,6 +300,7 @@ class _Emitter(Expressions):
         inside, calling = self.new("s"), self.new("s")
         self.line(f"{inside} = run.copied({self.scope})")
         function = self.function("caller", node.args, node.defaults, node.body, inside)
+        self.at(node)  # again, behind the body
         self.line(f"{calling} = run.copied({self.scope})")
         self.line(f"{calling}['caller'] = Macro('caller', {function})")
         called = self.expression(node.call.node)
@@ -308,6 +309,7 @@ class _Emitter(Expressions):
 
     def filter_block(self, node: nodes.FilterBlock) -> None:
         text = self.captured(node.body)
+        self.at(node)
         self.line(f"{self.write}({self.text(self.filter(node.filter, text))})")
 
 
