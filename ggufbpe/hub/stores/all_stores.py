@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from ..._util.errors import ModelNameError
 from ..._util.shell import shell_word
-from ..name_grammar import Address, HubName, OllamaName, Reference
+from ..name_grammar import Address, HubName, OllamaName, Reference, parse_name
 from . import huggingface_cache, llama_cpp_cache, lm_studio, ollama_store
 from .stored_model import StoredModel, is_closed
 
@@ -23,15 +24,23 @@ def stored_models() -> Iterator[StoredModel]:
     """Every model of another program on this machine, even those that cannot be opened.
 
     If two folders of a program each have a model of the same name, the name opens the first, as in `find_stored`, and
-    the second is named by its path.
+    the second is named by its path. So is a file whose name no reference may have, such as one with a backslash.
     """
     names: set[str] = set()
     for model in (model for store in _STORES for model in store.models()):
         if model.name not in names:
             names.add(model.name)
-            yield model
+            yield model if _is_name(model.name) else model._replace(name=model.path)
         elif model.path:
             yield model._replace(name=model.path, bare_names=(), fallback_names=())
+
+
+def _is_name(text: str) -> bool:
+    try:
+        parse_name(text)
+    except ModelNameError:
+        return False
+    return True
 
 
 def closed_folders() -> list[tuple[str, str]]:
