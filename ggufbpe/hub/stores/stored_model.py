@@ -7,7 +7,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from ..._util.errors import StoreError
+from ..._util.errors import StoreError, printable
 from ..name_grammar import Reference
 
 LARGEST_JSON = 1 << 20  # bytes of a manifest or of settings; real ones have a few thousand
@@ -29,7 +29,8 @@ class StoredModel(NamedTuple):
     def require_usable(self) -> None:
         """Raise a `StoreError` with the model's problem if it has one."""
         if self.problem:
-            raise StoreError(f"{self.name} cannot be opened: {self.problem}", path=self.path or None)
+            name = printable(self.name, len(self.name))[1:-1]
+            raise StoreError(f"{name} cannot be opened: {self.problem}", path=self.path or None)
 
 
 class Store(NamedTuple):

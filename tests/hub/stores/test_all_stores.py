@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from stores import llama_cpp_file, lm_studio_file, ollama_layer, ollama_model
 
+from ggufbpe import StoreError, locate
 from ggufbpe.hub.name_grammar import parse_name
 from ggufbpe.hub.stores import ollama_store
 from ggufbpe.hub.stores.all_stores import (
@@ -19,6 +21,7 @@ from ggufbpe.hub.stores.all_stores import (
     similar_names,
     stored_models,
 )
+from ggufbpe.hub.stores.stored_model import StoredModel
 
 
 @pytest.fixture
@@ -76,6 +79,22 @@ def test_a_name_means_the_first_of_two_files(stores: Path) -> None:
     assert (meant.name, Path(meant.path).read_bytes()) == ("ollama:tiny:latest", b"GGUF 6")
     assert (other.name, Path(other.path).read_bytes()) == (other.path, b"GGUF 5")
     assert models_named("tiny:latest") == [meant] == [find_stored(parse_name("ollama:tiny"))]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such names there")
+@pytest.mark.parametrize("file", ["back\\slash.gguf", "a\nb.gguf", "\x1b[31mred.gguf"])
+def test_a_file_that_no_name_can_mean_is_listed_by_its_path(stores: Path, file: str) -> None:
+    path = stores / ".lmstudio" / "models" / "p" / "odd" / file
+    lm_studio_file(stores / ".lmstudio" / "models", f"p/odd/{file}", b"GGUF 5")
+    assert [model.name for model in stored_models() if model.path == str(path)] == [str(path)]
+    assert locate("odd").path == str(path)
+
+
+def test_a_name_cannot_garble_the_error(stores: Path) -> None:
+    red = StoredModel("hf:o/r/\x1b[31mred\n.gguf", "", "Hugging Face", problem="its file is missing")
+    with pytest.raises(StoreError) as caught:
+        red.require_usable()
+    assert str(caught.value).isprintable()
 
 
 @pytest.fixture
