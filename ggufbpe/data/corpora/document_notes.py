@@ -27,32 +27,14 @@ class Note(IntFlag):
     NO_END_MARKED = auto()
 
 
-_WORDS = {
-    "not_utf8": ("document is not UTF-8 throughout", "documents are not UTF-8 throughout"),
-    "special_tokens_in_messages": (
-        "chat has special tokens written out in a message, which are encoded as these tokens",
-        "chats have special tokens written out in messages, which are encoded as these tokens",
-    ),
-    "tools_not_shown": (
-        "chat has tools, which the template does not show",
-        "chats have tools, which the template does not show",
-    ),
-    "tool_calls_not_shown": (
-        "chat has tool calls, which the template does not show",
-        "chats have tool calls, which the template does not show",
-    ),
-    "reasoning_not_shown": (
-        "chat has reasoning that the template does not show",
-        "chats have reasoning that the template does not show",
-    ),
-    "nothing_marked": (
-        "chat has nothing that is marked as the assistant's",
-        "chats have nothing that is marked as the assistant's",
-    ),
-    "no_end_marked": (
-        "chat has no end of a turn that is marked, so it does not teach a model to stop",
-        "chats have no end of a turn that is marked, so they do not teach a model to stop",
-    ),
+_NOT_UTF8 = ("document is not UTF-8 throughout", "documents are not UTF-8 throughout")
+_OF_CHATS = {  # what a chat has
+    "special_tokens_in_messages": "special tokens written out in a message, which are encoded as these tokens",
+    "tools_not_shown": "tools, which the template does not show",
+    "tool_calls_not_shown": "tool calls, which the template does not show",
+    "reasoning_not_shown": "reasoning that the template does not show",
+    "nothing_marked": "nothing that is marked as the assistant's",
+    "no_end_marked": "no end of a turn that is marked, so that a model does not learn to stop",
 }
 
 
@@ -128,7 +110,8 @@ def sum_of(every: Iterable[Mapping[str, int] | None]) -> dict[str, int]:
     {'not_utf8': 1, 'nothing_marked': 3}
     """
     some = [each for each in every if each]
-    return {name: count for name in _WORDS if (count := sum(each.get(name, 0) for each in some))}
+    names = ("not_utf8", *_OF_CHATS)
+    return {name: count for name in names if (count := sum(each.get(name, 0) for each in some))}
 
 
 def in_words(notes: Mapping[str, int]) -> list[str]:
@@ -137,4 +120,9 @@ def in_words(notes: Mapping[str, int]) -> list[str]:
     >>> in_words({"tools_not_shown": 1})
     ['1 chat has tools, which the template does not show']
     """
-    return [counted(count, *_WORDS[name]) for name, count in notes.items()]
+    return [
+        f"{counted(count, 'chat has', 'chats have')} {_OF_CHATS[name]}"
+        if name in _OF_CHATS
+        else counted(count, *_NOT_UTF8)
+        for name, count in notes.items()
+    ]
