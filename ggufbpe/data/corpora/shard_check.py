@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,18 +89,12 @@ def check_corpus(output: str | os.PathLike[str], model: Model | None = None, *, 
 def _problems_of(corpus: EncodedCorpus, shard: Shard) -> Iterator[str]:
     is_whole = True
     for facts in shard.files:
-        try:
-            with corpus.folder.open(facts.name) as file:
-                actual = file_hash(file)
-        except FileNotFoundError:
-            actual = "missing"
-        if actual != facts.sha256:
+        problem = "missing"
+        with suppress(FileNotFoundError), corpus.folder.open(facts.name) as file:
+            problem = "" if file_hash(file) == facts.sha256 else "not the bytes that were written"
+        if problem:
             is_whole = False
-            yield (
-                f"{facts.name}: missing"
-                if actual == "missing"
-                else f"{facts.name}: not the bytes that were written"
-            )
+            yield f"{facts.name}: {problem}"
     if is_whole:
         rows, tokens = count_rows(corpus.form, corpus.folder, shard.name, corpus.layout)
         if (rows, tokens) != (shard.rows, shard.tokens):
