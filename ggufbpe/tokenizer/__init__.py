@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 CACHE_BYTES = 32 << 20  # as of src/bpe/bpe_model.h
 _LEAST_CACHE_BYTES = 1 << 20
+_OWN = {"_given_engine", "_cache_bytes", "_vocabulary", "_metadata", "_name"}
 
 EngineName = Literal["auto", "native", "reference"]
 
@@ -58,7 +59,7 @@ class Tokenizer(
     Immutable but for its caches, so one object serves many threads. It can be copied and pickled. A pickle holds
     the tokenizer and not where it came from: equal tokenizers with the same engine and `cache_bytes` have equal
     pickles, whatever else their files contain, and in an unpickled one `vocabulary.path` and `name` are empty.
-    Attributes can be added only in a subclass.
+    Attributes can be added only in a subclass, whose copies and pickles keep them.
     """
 
     def __init__(
@@ -166,11 +167,7 @@ class Tokenizer(
 
         Raises `ValueError` if the tokenizer was made from a `Vocabulary` rather than opened from a file.
         """
-        if self._metadata is None:
-            raise ValueError(
-                "this tokenizer was made from a Vocabulary, which has no keys to override; use its _replace"
-            )
-        return self._loaded_again(Metadata(self._metadata, overrides), self.llama_cpp)
+        return self._loaded_again(Metadata(self._of_file(), overrides), self.llama_cpp)
 
     def with_llama_cpp(self, llama_cpp: str) -> Self:
         """A tokenizer of the same file with the ids of another build of llama.cpp, as in `from_gguf`.
@@ -180,18 +177,18 @@ class Tokenizer(
 
         Raises `ValueError` if the tokenizer was made from a `Vocabulary` rather than opened from a file.
         """
-        return self._loaded_again(self._metadata_in(checked_state(llama_cpp)), llama_cpp)
+        return self._loaded_again(Metadata(self._of_file()), checked_state(llama_cpp))
 
     def vocabulary_in(self, llama_cpp: str) -> Vocabulary:
         """The vocabulary as another build of llama.cpp reads it; raises as `with_llama_cpp`, and does not warn."""
-        return load_from(self._metadata_in(checked_state(llama_cpp)), llama_cpp)[0]
+        return load_from(Metadata(self._of_file()), checked_state(llama_cpp))[0]
 
-    def _metadata_in(self, llama_cpp: str) -> Metadata:
+    def _of_file(self) -> Metadata:
         if self._metadata is None:
             raise ValueError(
-                f"this tokenizer was made from a Vocabulary, not from a file that {llama_cpp} could read"
+                "this tokenizer was made from a Vocabulary, not from a file; Vocabulary._replace gives a changed one"
             )
-        return Metadata(self._metadata)
+        return self._metadata
 
     def _loaded_again(self, metadata: Metadata, llama_cpp: str) -> Self:
         vocabulary, metadata = load_from(metadata, llama_cpp)
@@ -225,9 +222,7 @@ class Tokenizer(
 
         Overridden keys have their new values. `ValueError` if the tokenizer was made from a `Vocabulary`.
         """
-        if self._metadata is None:
-            raise ValueError("this tokenizer was made from a Vocabulary, not from a file")
-        return self._metadata.to_bytes()
+        return self._of_file().to_bytes()
 
     def release_memory(self) -> None:
         """Empty the cache of encoded words and return its memory to the system.
@@ -290,7 +285,8 @@ class Tokenizer(
 
     def __reduce__(self) -> tuple[Any, ...]:  # caches are made anew
         made_of = self._vocabulary if self._metadata is None else packed(self._metadata)
-        return _unpickled, (type(self), made_of, self._engine_name, self._cache_bytes, self.llama_cpp)
+        arguments = type(self), made_of, self._engine_name, self._cache_bytes, self.llama_cpp
+        return _unpickled, arguments, self._added or None
 
     @cached_property
     def fingerprint(self) -> str:
@@ -317,13 +313,23 @@ class Tokenizer(
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         from copy import deepcopy
 
-        return self._like(deepcopy(self._vocabulary, memo), self._metadata)
+        made = memo[id(self)] = self._like(deepcopy(self._vocabulary, memo), self._metadata)
+        vars(made).update(deepcopy(self._added, memo))
+        return made
 
     def _like(self, vocabulary: Vocabulary, metadata: Metadata | None) -> Self:
         """A tokenizer of another vocabulary that was opened in the way of this one."""
-        return type(self)(
+        made = type(self)(
             vocabulary, self._engine_name, cache_bytes=self._cache_bytes, metadata=metadata, name=self._name
         )
+        vars(made).update(self._added)
+        return made
+
+    @property
+    def _added(self) -> dict[str, Any]:
+        """The attributes that a subclass has added, without those that a copy computes again."""
+        computed = {name for name in vars(self) if hasattr(getattr(type(self), name, None), "__get__")}
+        return {name: value for name, value in vars(self).items() if name not in computed | _OWN}
 
     @property
     def _engine_name(self) -> EngineName:

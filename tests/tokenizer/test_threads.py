@@ -14,6 +14,7 @@ import warnings
 from array import array
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -305,5 +306,26 @@ def test_a_subclass_stays_one() -> None:
     assert type(pickle.loads(pickle.dumps(Renamed(gpt2_vocabulary())))) is Renamed
 
 
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda tok: pickle.loads(pickle.dumps(tok))])
+def test_what_a_subclass_adds_is_copied(copied: Callable[[Renamed], Renamed]) -> None:
+    tok = Renamed(gpt2_vocabulary())
+    tok.label, tok.itself = ["a name"], tok
+    assert tok.words_of_label == ["a", " name"]
+    other = copied(tok)
+    assert (other.label, "words_of_label" in vars(other)) == (["a name"], False)
+    assert (other.label is tok.label, other.itself is other) == (
+        copied is copy.copy,
+        copied is not copy.copy,
+    )
+
+
 class Renamed(Tokenizer):
     """At the top of the module, where pickle finds it."""
+
+    label: list[str]
+    itself: Renamed
+
+    @cached_property
+    def words_of_label(self) -> list[str]:
+        """Computed once, so that a copy computes it again."""
+        return self.words(self.label[0])
