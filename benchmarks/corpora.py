@@ -98,7 +98,7 @@ def run_ray(job: dict[str, Any], out: Path) -> dict[str, Any]:
     begun = time.perf_counter()
     with connected(LOCAL, job["threads"]), tempfile.TemporaryDirectory() as folder:
         first = Path(folder) / "first.txt"
-        first.write_text("Ray Data starts processes of its own with the first job.")
+        first.write_text("Ray's processes import ggufbpe with the first job.")
         encode_corpus(first, job["gguf"], Path(folder) / "out", workers=job["threads"], ray=LOCAL)
         started, cpu = time.perf_counter() - begun, cpu_of_family()
         begun = time.perf_counter()

@@ -46,7 +46,6 @@ def on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     on_ray = pytest.importorskip("ggufbpe.data.corpora.ray_machines")
     monkeypatch.setattr(on_ray, "RayMachines", ThisMachine)
     monkeypatch.setattr(on_ray, "connected", lambda address, workers: nullcontext())
-    monkeypatch.setattr(on_ray, "quiet_context", nullcontext)
     monkeypatch.setattr(distributed, "_SMALLEST", 3_000)
     monkeypatch.setattr(distributed, "_LARGEST", 3_000)
     monkeypatch.setattr(distributed, "_WAVE", 4)

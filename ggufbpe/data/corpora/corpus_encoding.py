@@ -347,7 +347,7 @@ class _Job:
         self, address: str, workers: int | None, state: RunState, layout: Layout, progress: OnProgress | None
     ) -> tuple[RunState, Tail]:
         from .distributed import EncodingRun, encode_on
-        from .ray_machines import RayMachines, connected, quiet_context
+        from .ray_machines import RayMachines, connected
 
         options = self._options
         work = EncodingRun(absolute_path(self._folder.name), state.header, layout, options.shard_size)
@@ -362,7 +362,7 @@ class _Job:
                 path = self._inputs[min(batch.chunk.place.input, len(self._inputs) - 1)].path
                 progress(_encoded(batch.chunk.read, total, path, documents, tokens))
 
-        with connected(address, workers), quiet_context():
+        with connected(address, workers):
             machines = RayMachines(work, self._tokenizer, options, workers)
             by_line = options.by_line and not options.is_chat
             return encode_on(

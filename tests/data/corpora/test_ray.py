@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from importlib import import_module
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -349,17 +349,22 @@ def test_ray_gives_the_bytes_of_one_machine(
     assert files_in(tmp_path / "many") == files_in(tmp_path / "one")
 
 
-def test_a_ray_without_private_settings_works_as_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    on_ray = pytest.importorskip("ggufbpe.data.corpora.ray_machines")
-    executor = import_module(on_ray._EXECUTOR)
-    context = on_ray.data.DataContext
-    monkeypatch.delattr(executor, "WAIT_FOR_TASK_COMPLETION_TIMEOUT_S")
-    with on_ray.quiet_context():
-        assert context.get_current().execution_options.preserve_order
-        assert not hasattr(executor, "WAIT_FOR_TASK_COMPLETION_TIMEOUT_S")
-    monkeypatch.setitem(sys.modules, on_ray._EXECUTOR, None)  # as if it were not there
-    with on_ray.quiet_context():
-        assert context.get_current().execution_options.preserve_order
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.parametrize("workers", [1, None])
+def test_results_come_in_order_from_no_more_tasks_than_workers(workers: int | None, tmp_path: Path) -> None:
+    from ggufbpe.data.corpora.ray_machines import results_of
+
+    def at_once(number: int) -> tuple[int, int]:
+        mark = tmp_path / str(number)
+        mark.touch()
+        time.sleep(0.3 if number % 2 == 0 else 0.1)
+        found = len(list(tmp_path.iterdir()))
+        mark.unlink()
+        return number, found
+
+    results = list(results_of("Test", [partial(at_once, number) for number in range(8)], workers))
+    assert [number for number, _ in results] == list(range(8))
+    assert max(found for _, found in results) == (workers or 2)
 
 
 @pytest.mark.usefixtures("cluster")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,15 +18,11 @@ from ggufbpe.data.training.word_counts import Splitting, count_words
 pytestmark = pytest.mark.cluster
 
 
-class Dataset:
-    """The tables of all tasks, in order."""
-
-    def __init__(self, name: str, makers: list[Callable[[], Iterator[Any]]], workers: int | None) -> None:
-        self._makers = makers
-
-    def iter_batches(self, **_: Any) -> Iterator[Any]:
-        for maker in self._makers:
-            yield from maker()
+def results_of(
+    name: str, functions: list[Callable[[], Any]], workers: int | None
+) -> Generator[Any, None, None]:
+    """What tasks return, in order."""
+    yield from (function() for function in functions)
 
 
 @pytest.mark.parametrize("pre", ["gpt-2", "none", "words"])
@@ -37,7 +33,7 @@ def test_counts_are_those_of_one_machine(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(
         ray_counting, "ray", SimpleNamespace(put=lambda value: value, get=lambda value: value)
     )
-    monkeypatch.setattr(ray_counting, "ray_dataset", Dataset)
+    monkeypatch.setattr(ray_counting, "results_of", results_of)
     monkeypatch.setattr(ray_counting, "segment_size", lambda total, limit: 7)
     texts = ["b a<s>a\n", "low lower\nb a", "é<s>"]
     for number, text in enumerate(texts):
