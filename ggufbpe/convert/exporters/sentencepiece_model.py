@@ -77,13 +77,7 @@ def to_sentencepiece(vocabulary: Vocabulary, chat_template: ChatTemplates = None
 def _types(vocabulary: Vocabulary, unknown: int) -> list[TokenType]:
     """The type of each piece: one is unknown, and byte pieces are complete or absent."""
     by_scores = vocabulary.tokenizer_model.algorithm == "scores"
-    there = sum(name in vocabulary.token_to_id for name in BYTE_TOKENS) if by_scores else 0
     kinds = vocabulary.attributes if by_scores else first_attributes(vocabulary)
-    if there not in (0, len(BYTE_TOKENS)) or (not by_scores and any(kind & BYTE for kind in kinds)):
-        raise NotExpressibleError(
-            (f"{there} of 256 bytes have a token" if by_scores else "bytes have tokens that no text becomes")
-            + ", and sentencepiece falls back to all of them or to none"
-        )
 
     def kind_of(token: int, text: str, kind: int) -> TokenType:
         if token == unknown:
@@ -100,7 +94,14 @@ def _types(vocabulary: Vocabulary, unknown: int) -> list[TokenType]:
             else TokenType.NORMAL
         )
 
-    return [kind_of(token, text, kind) for token, (text, kind) in enumerate(zip(vocabulary.tokens, kinds))]
+    types = [kind_of(token, text, kind) for token, (text, kind) in enumerate(zip(vocabulary.tokens, kinds))]
+    there = types.count(TokenType.BYTE)
+    if there not in (0, len(BYTE_TOKENS)) or (not by_scores and any(kind & BYTE for kind in kinds)):
+        raise NotExpressibleError(
+            (f"{there} of 256 bytes have a token" if by_scores else "bytes have tokens that no text becomes")
+            + ", and sentencepiece falls back to all of them or to none"
+        )
+    return types
 
 
 def _pieces(vocabulary: Vocabulary) -> list[str]:
@@ -119,6 +120,7 @@ def _limits(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Incompat
     if vocabulary.tokenizer_model.algorithm == "scores":
         yield from incompatibilities.bytes_that_fail(vocabulary)
         yield from _merged(vocabulary, kinds)
+        yield from _other_types(vocabulary, kinds)
     else:
         yield Incompatibility(
             "rounded_sums",
@@ -146,7 +148,7 @@ def _merged(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Incompat
     known = vocabulary.token_to_id
 
     def is_made(text: str) -> bool:
-        return any(
+        return len(text) == 1 or any(
             (at == 1 or text[:at] in known) and (at == len(text) - 1 or text[at:] in known)
             for at in range(1, len(text))
         )
@@ -155,6 +157,22 @@ def _merged(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Incompat
     texts = [text for text, kind in zip(vocabulary.tokens, kinds) if kind not in plain and is_made(text)]
     what = "merged from plain text by llama.cpp whatever the type, and not by sentencepiece"
     yield from about_tokens("merged_special_tokens", texts, what)
+
+
+def _other_types(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Incompatibility]:
+    """Tokens that cannot have the type by which llama.cpp finds or adds them."""
+    found = [
+        text
+        for text, attribute, kind in zip(vocabulary.tokens, vocabulary.attributes, kinds)
+        if attribute & (USER_DEFINED | CONTROL | UNKNOWN) == USER_DEFINED and kind != TokenType.USER_DEFINED
+    ]
+    what = "user-defined, and found in texts by llama.cpp; sentencepiece has another type for bytes and unknown text"
+    yield from about_tokens("user_defined_special_tokens", found, what)
+    before, after = vocabulary.added
+    added = [vocabulary.tokens[token] for token in (*before, *after) if kinds[token] != TokenType.CONTROL]
+    yield from about_tokens(
+        "bos_and_eos", added, "added to texts by llama.cpp; sentencepiece adds only control tokens"
+    )
 
 
 def _beside_user_defined(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Incompatibility]:
@@ -169,4 +187,7 @@ def _beside_user_defined(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iter
             "before the whole",
             ("parts", "part"),
         )
+    escaped = [text for text in texts if " " in text or SPACE in text]
+    what = "found by sentencepiece for spaces and for U+2581 alike, by llama.cpp only as written"
+    yield from about_tokens("escaped_spaces", escaped, what)
     yield from incompatibilities.kept_spaces(vocabulary, "sentencepiece", UNKNOWN | CONTROL)
