@@ -189,8 +189,8 @@ class Chats:
 
     def _templates(self, given: GivenTemplate) -> tuple[ChatTemplate, ChatTemplate]:
         """The template for most chats and that for chats with tools. `ValueError` for an unknown name."""
-        is_named = isinstance(given, str) and given in self._named
-        chosen = self._named[str(given)] if is_named else resolved(given)
+        text = self._named.get(given, given) if isinstance(given, str) else None
+        chosen = text if text in self._own else resolved(given)
         if chosen and chosen not in self._own:
             check_is_template(chosen)
         tools = "" if chosen else self._named.get("tool_use", "")

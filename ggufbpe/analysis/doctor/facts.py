@@ -92,7 +92,8 @@ class Facts:
         self.tokenizer: Tokenizer | None = None
         try:
             # its warnings are among the findings
-            self.tokenizer = Tokenizer(load_from(Metadata(self.file))[0])
+            vocabulary, used = load_from(Metadata(self.file))
+            self.tokenizer = Tokenizer(vocabulary, metadata=used)
         except GGUFError as error:
             self.refusal = error
 

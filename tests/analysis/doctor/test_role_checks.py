@@ -44,6 +44,8 @@ def test_refused_chats(template: str, refused: dict[str, str], facts_of: FactsOf
     ("template", "lost"),
     [
         (WITH_TOOLS, {}),
+        ("chat_template.jinja", {"user": "warning", "turns": "warning", "system": "note"}),
+        ("known:chatml-7", {"user": "warning", "turns": "warning", "system": "note"}),
         ("<|im_start|>{{ messages[-1].content }}<|im_end|>", {"turns": "warning"}),
         ("{% set first = messages[0].content ~ '' %}" + NO_SYSTEM, {"system": "note"}),
         (WITH_TOOLS.replace("in messages", "in messages if message.role != 'tool'"), {"tool call": "note"}),

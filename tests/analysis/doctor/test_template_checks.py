@@ -38,6 +38,7 @@ WITH_RARE = CHATML + "{% if images %}<|image|>{% endif %}"
     [
         (with_template(CHATML), None, ""),
         (small_keys(), None, ""),
+        (with_template("chat_template.jinja"), None, ""),  # text that llama-server writes into each prompt
         (with_template("a\n{% for"), "error", "line 2: "),
         (with_template("{{ raise_exception('not so') }}"), "error", "not so"),
         (with_template("{{ if .System }}{{ .System }}{{ end }}"), "error", "It is a Go template of Ollama's"),
