@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..._util import utf8
 from ..._util.lazy import cached_property
-from ..._util.spelling import escape_spaces
 from ..._util.utf8 import Offsets, char_ends
 from ...native import native
 from ..bpe.merge import BYTE_CHARS, CHAR_BYTES, WordEncoder
@@ -42,12 +41,9 @@ class MergeTracer(Tracer):
     """What all models that merge share."""
 
     def __init__(self, text: BytePairText | SpmText) -> None:
-        self._vocabulary = text.vocabulary
+        super().__init__(text)
         self._encoder: WordEncoder = text.word_ids.encoder
         self._merged = _MergedWords(text)
-
-    def looked_up(self, token: int) -> str:
-        return self._vocabulary.tokens[token]
 
     def by_position(self, written: str) -> str:
         return written
@@ -82,9 +78,7 @@ class MergeTracer(Tracer):
 class BytePairTracer(MergeTracer):
     """The `Tracer` (models/tracers/trace_types.py) of byte pair encoding."""
 
-    def __init__(self, text: BytePairText) -> None:
-        super().__init__(text)
-        self._text = text
+    _text: BytePairText
 
     @cached_property
     def stages(self) -> tuple[TracedStage, ...]:
@@ -102,7 +96,8 @@ class BytePairTracer(MergeTracer):
             if part.token is not None:
                 yield Fragment("dna", first, last, part.token)
                 continue
-            bounds = [first, *(first + end for end in self._ends(fragment[part.start : part.end]))]
+            ends = char_ends(fragment[part.start : part.end], self._text.vocabulary.strict_utf8)
+            bounds = [first, *(first + end for end in ends)]
             done = 0  # characters of the part
             for piece, at in self._text.pieces(part.text):
                 if bounds[done] < bounds[at]:
@@ -112,9 +107,6 @@ class BytePairTracer(MergeTracer):
                 yield from self._words(piece, Offsets(piece, bounds[at : done + 1]))
             if bounds[done] < bounds[-1]:
                 yield Fragment("dropped", bounds[done], bounds[-1])
-
-    def _ends(self, fragment: str | bytes) -> list[int]:
-        return char_ends(fragment, self._vocabulary.strict_utf8)
 
     def _words(self, piece: str, offsets: Offsets) -> Iterator[EncodedWord]:
         ends = [0, *char_ends(piece)]
@@ -128,21 +120,20 @@ class BytePairTracer(MergeTracer):
 
     def count_words(self, fragment: str | bytes) -> int:
         if native is None:
-            return len(self._text.words(fragment))
+            return super().count_words(fragment)
         from ..pretokenizers.compiled_splitter import compiled_splitter
 
         data = fragment.encode() if isinstance(fragment, str) else fragment
         if not data.isascii():  # undecodable bytes are U+FFFD
-            data = utf8.decode(data, self._vocabulary.strict_utf8).encode("utf-8", "surrogatepass")
-        return compiled_splitter(self._vocabulary.pre_tokenizer).count_words(data)
+            data = utf8.decode(data, self._text.vocabulary.strict_utf8).encode("utf-8", "surrogatepass")
+        return compiled_splitter(self._text.vocabulary.pre_tokenizer).count_words(data)
 
     def spellings(self, piece: str) -> list[str]:
-        return [self.written(piece), piece, piece + self._vocabulary.tokenizer_model.hidden_suffix]
+        return [self.written(piece), piece, piece + self._text.vocabulary.tokenizer_model.hidden_suffix]
 
     def written(self, text: str) -> str:
-        entry = self._vocabulary.pre_tokenizer
-        if not entry.byte_encode:
-            return escape_spaces(text) if entry.escape_whitespaces else text
+        if not self._text.vocabulary.pre_tokenizer.byte_encode:
+            return super().written(text)
         return text.encode("utf-8", "surrogateescape").decode("latin-1").translate(BYTE_CHARS)
 
 

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 class PlamoTracer(Tracer):
     """The `Tracer` (models/tracers/trace_types.py) of PLaMo."""
 
-    def __init__(self, text: PlamoText) -> None:
-        self._text = text
+    _text: PlamoText
 
     def steps(self, fragment: str | bytes, start: int) -> Iterator[Step]:
         """Changes, and segments with their lattices."""
@@ -77,15 +76,6 @@ class PlamoTracer(Tracer):
                 piece = text[at : at + length] if token >= 0 else _written(data[at])
                 size = places[at + length] - places[at]
                 yield LatticeEdge(token if token >= 0 else None, piece, places[at], size, score)
-
-    def count_words(self, fragment: str | bytes) -> int:
-        return sum(1 for _ in self._text.segments(self._text.read(fragment).text))
-
-    def spellings(self, piece: str) -> list[str]:
-        return [piece]
-
-    def looked_up(self, token: int) -> str:
-        return self._text.vocabulary.tokens[token]
 
     def is_for_text(self, token: int) -> bool:
         return not first_attributes(self._text.vocabulary)[token] & BYTE

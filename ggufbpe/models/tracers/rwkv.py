@@ -16,12 +16,12 @@ class RWKVTracer(Tracer):
     """The `Tracer` (models/tracers/trace_types.py) of RWKV. Its words are the matches."""
 
     splits = False
+    unknown: int
+    _text: RWKVText
 
     def __init__(self, text: RWKVText) -> None:
-        self._trie = text.trie
-        self._tokens = text.vocabulary.tokens
-        self._text = text
-        self.unknown: int = unknown_id(text.vocabulary)
+        super().__init__(text)
+        self.unknown = unknown_id(text.vocabulary)
 
     def steps(self, fragment: str | bytes, start: int) -> Iterator[Step]:
         """A match at each place."""
@@ -29,7 +29,7 @@ class RWKVTracer(Tracer):
         yield Fragment("text", start, start + len(data))
         at = 0
         while at < len(data):
-            matches, reach = self._trie.tried(data, at)
+            matches, reach = self._text.trie.tried(data, at)
             token, end = matches[-1] if matches else (self.unknown, at + 1)
             piece = data[at:end]
             written = piece.decode("utf-8", "surrogateescape")
@@ -51,8 +51,12 @@ class RWKVTracer(Tracer):
     def spellings(self, piece: str) -> list[str]:
         """The token that has exactly these bytes, else one that the vocabulary writes this way."""
         data = piece.encode("utf-8", "surrogateescape")
-        longest = self._trie.longest(data, 0)
-        exact = [self._tokens[longest[0]]] if longest is not None and longest[1] == len(data) else []
+        longest = self._text.trie.longest(data, 0)
+        exact = (
+            [self._text.vocabulary.tokens[longest[0]]]
+            if longest is not None and longest[1] == len(data)
+            else []
+        )
         return [*exact, piece]
 
     def looked_up(self, token: int) -> str:

@@ -8,7 +8,7 @@ from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
 from ..._util import utf8
-from ..._util.spelling import SPACE, escape_spaces
+from ..._util.spelling import SPACE
 from .bpe import MergeTracer
 from .trace_types import Fragment, RewrittenText, Step, among_changes
 
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 class SpmTracer(MergeTracer):
     """The `Tracer` (models/tracers/trace_types.py) of SPM."""
 
-    def __init__(self, text: SpmText) -> None:
-        super().__init__(text)
-        self._text = text
+    _text: SpmText
 
     def steps(self, fragment: str | bytes, start: int) -> Iterator[Step]:
         """The space before it, spaces, and words."""
@@ -56,13 +54,3 @@ class SpmTracer(MergeTracer):
             yield RewrittenText(
                 start + first, start + end, match[0], SPACE * (end - first), ("escaped_space",)
             )
-
-    def count_words(self, fragment: str | bytes) -> int:
-        plain = self._text.plain(fragment)
-        return 1 + sum(1 for _ in self._text.word_ends.finditer(plain))
-
-    def spellings(self, piece: str) -> list[str]:
-        return [escape_spaces(piece)]
-
-    def written(self, text: str) -> str:
-        return escape_spaces(text)

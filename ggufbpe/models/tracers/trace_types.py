@@ -16,6 +16,9 @@ from math import fsum
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from ..._util.errors import printable
+from ..._util.spelling import escape_spaces
+from ..tokenizer_model import TextModel
+from ..vocabulary import Vocabulary
 
 
 class TracedStage(NamedTuple):
@@ -239,6 +242,9 @@ class Tracer:
     splits = True  # into words, before anything is looked up
     unknown: int | None = None  # the token for text that no other token covers
 
+    def __init__(self, text: Traceable) -> None:
+        self._text = text
+
     @property
     def stages(self) -> tuple[TracedStage, ...]:
         """The stages of the pre-tokenizer, with their rules; none if there are no patterns."""
@@ -254,19 +260,19 @@ class Tracer:
 
     def count_words(self, fragment: str | bytes) -> int:
         """How many words `steps` would give."""
-        raise NotImplementedError
+        return len(self._text.words(fragment))
 
     def spellings(self, piece: str) -> list[str]:
         """How the vocabulary may write the text that a user calls `piece`, the likeliest first."""
-        raise NotImplementedError
+        return [self.written(piece)]
 
     def looked_up(self, token: int) -> str:
         """A token as in `Word.written`."""
-        raise NotImplementedError
+        return self._text.vocabulary.tokens[token]
 
     def written(self, text: str) -> str:
         """Text as it would be in `Word.written`."""
-        return text
+        return escape_spaces(text) if self._text.vocabulary.pre_tokenizer.escape_whitespaces else text
 
     def by_position(self, written: str) -> str:
         """`Word.written` with one character for each position."""
@@ -282,8 +288,10 @@ class Tracer:
 
 
 @runtime_checkable
-class Traceable(Protocol):
-    """A `TextModel` (models/tokenizer_model.py) whose steps can be traced."""
+class Traceable(TextModel, Protocol):
+    """A `TextModel` whose steps can be traced."""
+
+    vocabulary: Vocabulary
 
     def tracer(self) -> Tracer:
         """The tracer of this model."""

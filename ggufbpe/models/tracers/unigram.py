@@ -35,11 +35,14 @@ if TYPE_CHECKING:
 class UnigramTracer(Tracer):
     """The `Tracer` (models/tracers/trace_types.py) of unigram models."""
 
+    unknown: int
+    _text: UnigramText
+
     def __init__(self, text: UnigramText) -> None:
-        self._text = text
+        super().__init__(text)
         self._normalizer = text.normalizer
         self._lattice = text.lattice
-        self.unknown: int = self._lattice.unknown
+        self.unknown = self._lattice.unknown
 
     def steps(self, fragment: str | bytes, start: int) -> Iterator[Step]:
         """Changes, and words with their lattices."""
@@ -124,8 +127,6 @@ class UnigramTracer(Tracer):
             )
             yield EncodedWord(word._replace(symbols=tuple(symbols)), tokens)
 
-    # ---- normalization ----
-
     def _changes(self, data: bytes, normalized: Normalized, start: int) -> Iterator[RewrittenText]:
         """Text that changed, and text that was dropped."""
         done = 0
@@ -165,19 +166,6 @@ class UnigramTracer(Tracer):
             why.append("extra_white_space")
         text = became.decode("utf-8", "surrogateescape")
         yield RewrittenText(start + first, start + end, data[first:end], text, tuple(dict.fromkeys(why)))
-
-    # ---- pieces ----
-
-    def count_words(self, fragment: str | bytes) -> int:
-        data = fragment.encode() if isinstance(fragment, str) else fragment
-        text = self._normalizer.normalize(data).text
-        return sum(1 for _ in self._text.word_bounds(text))
-
-    def spellings(self, piece: str) -> list[str]:
-        return [escape_spaces(piece)]
-
-    def looked_up(self, token: int) -> str:
-        return self._text.vocabulary.tokens[token]
 
     def written(self, text: str) -> str:
         return escape_spaces(text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -31,13 +30,12 @@ _CONTINUES = "##"  # in vocab.txt, before pieces that continue a word
 class WordPieceTracer(Tracer):
     """The `Tracer` (models/tracers/trace_types.py) of WordPiece."""
 
+    unknown: int
+    _text: WordPieceText
+
     def __init__(self, text: WordPieceText) -> None:
-        self._text = text
-        self._normalizer = text.normalizer
-        self._tokens = text.vocabulary.tokens
-        encoder = text.word_ids.encoder
-        self._trie = encoder.trie
-        self.unknown: int = encoder.unknown
+        super().__init__(text)
+        self._trie, self.unknown = text.word_ids.encoder.trie, text.word_ids.encoder.unknown
 
     def steps(self, fragment: str | bytes, start: int) -> Iterator[Step]:
         """Characters to words, and each word to tokens."""
@@ -47,9 +45,9 @@ class WordPieceTracer(Tracer):
         changes: list[RewrittenText] = []
         for char, data, first in _characters(fragment, self._text.vocabulary.strict_utf8):
             first, end = start + first, start + first + len(data)
-            written = self._normalizer[ord(char)]
+            written = self._text.normalizer[ord(char)]
             if written != char:
-                why = self._normalizer.reasons(ord(char))
+                why = self._text.normalizer.reasons(ord(char))
                 is_broken = char == "\ufffd" and data != char.encode()
                 changes.append(RewrittenText(first, end, data, written, ("not_utf8",) * is_broken + why))
             if len(written) == 1 and written != " ":
@@ -81,7 +79,7 @@ class WordPieceTracer(Tracer):
         while at < len(symbols):
             tried, reach = self._trie.tried(symbols, at)
             candidates = tuple(
-                TriedToken(token, self._tokens[token], places[end] - places[at]) for token, end in tried
+                TriedToken(token, self.looked_up(token), places[end] - places[at]) for token, end in tried
             )
             taken, end = tried[-1] if tried else (None, at)
             matches.append(TokenMatch(places[at], candidates, taken, places[reach] - places[at]))
@@ -90,7 +88,7 @@ class WordPieceTracer(Tracer):
                 break
             first = bounds[max(at - 1, 0)][0]
             after = bounds[end - 2][1] if end - 1 > max(at - 1, 0) else first
-            found.append(Symbol(self._tokens[taken], first, after, (taken,), True))
+            found.append(Symbol(self.looked_up(taken), first, after, (taken,), True))
             at = end
         tokens = tuple(
             WordToken(each.ids[0], each.start, each.end, "unknown" if each.is_unknown else "symbol")
@@ -99,16 +97,10 @@ class WordPieceTracer(Tracer):
         steps = Word(word, start, last, 0, (), SPACE + word, None, (), tuple(found), tuple(matches))
         return EncodedWord(steps, tokens)
 
-    def count_words(self, fragment: str | bytes) -> int:
-        return sum(1 for _ in re.finditer("[^ ]+", self._text.text(fragment).translate(self._normalizer)))
-
     def spellings(self, piece: str) -> list[str]:
         """Spellings of a piece to look up: as in the file, as "##ing" in vocab.txt, and after a space."""
         text = escape_spaces(piece)
         return [text, text.removeprefix(_CONTINUES), SPACE + text]
-
-    def looked_up(self, token: int) -> str:
-        return self._tokens[token]
 
     def by_position(self, written: str) -> str:
         return written.encode("utf-8", "surrogatepass").decode("latin-1")
