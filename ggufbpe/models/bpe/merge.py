@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise, repeat
-from operator import contains
+from itertools import pairwise
 
 from ..._util.spelling import BYTE_TOKENS, SPACE
 from ...gguf.merges import parts
@@ -49,10 +48,7 @@ def results(merges: Sequence[str]) -> list[str]:
     >>> results(["a b", "ab c"])
     ['ab', 'abc']
     """
-    joined = _joined(merges)
-    return (
-        ["".join(parts(merge)) for merge in merges] if joined is None else joined.replace(" ", "").split("\0")
-    )
+    return ["".join(parts(merge)) for merge in merges]
 
 
 def texts_made_by(merges: Sequence[str]) -> frozenset[str]:
@@ -62,20 +58,6 @@ def texts_made_by(merges: Sequence[str]) -> frozenset[str]:
 
 def _texts_made_by(merges: Sequence[str]) -> frozenset[str]:
     return frozenset(results(merges))
-
-
-def _joined(merges: Sequence[str]) -> str | None:
-    """Return all merges with NUL between them, faster to cut than each of them; None if one is not of the usual form.
-
-    A merge of the usual form has one space, not at its beginning, and no NUL.
-    """
-    joined = "\0".join(merges)
-    is_usual = (
-        joined.count(" ") == len(merges) == joined.count("\0") + 1
-        and all(map(contains, merges, repeat(" ")))
-        and not any(map(str.startswith, merges, repeat(" ")))
-    )
-    return joined if is_usual else None
 
 
 class PairRanks(dict[tuple[str, str], int]):
