@@ -244,8 +244,8 @@ def _say(vocabulary: TrainedVocabulary, arguments: argparse.Namespace) -> None:
     size = len(vocabulary.tokens) - (vocabulary.form.unk is not None)
     if arguments.output is not None:
         lines.append(
-            f"wrote {terminal.one_line(arguments.output)}: {size} tokens, {counted(len(vocabulary.merges), 'merge')}, "
-            f"learned from {counted(vocabulary.word_count, 'distinct word')}"
+            f"wrote {terminal.one_line(arguments.output)}: {counted(size, 'token')}, "
+            f"{counted(len(vocabulary.merges), 'merge')}, learned from {counted(vocabulary.word_count, 'distinct word')}"
         )
     _output.write_lines(line.rstrip(" ") for line in lines)
     _say_if_it_ended_early(vocabulary, size, arguments)
@@ -256,5 +256,5 @@ def _say_if_it_ended_early(vocabulary: TrainedVocabulary, size: int, arguments: 
         rare = f" that stands {arguments.min_frequency} times" if arguments.min_frequency > 1 else ""
         _output.note(
             f"ggufbpe: no pair{rare} is left after {counted(len(vocabulary.trace), 'merge')}: "
-            f"the vocabulary has {size} tokens, not {arguments.vocab_size}"
+            f"the vocabulary has {counted(size, 'token')}, not {arguments.vocab_size}"
         )

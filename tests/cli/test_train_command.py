@@ -46,6 +46,14 @@ def test_one_merge_and_one_word_are_singular(run: Run, tmp_path: Path) -> None:
     assert "no pair is left after 1 merge: " in result.err
 
 
+def test_one_token_is_singular(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"a")
+    flags = ("--units", "chars", "--pre", "words", "--vocab-size", 3)
+    result = run("train", tmp_path / "a.txt", *flags, "-o", tmp_path / "a.json")
+    assert ": 1 token, 0 merges, " in result.text
+    assert "the vocabulary has 1 token, not 3" in result.err
+
+
 def test_standard_input_and_files_give_the_same(run: Run, corpus: Path, tmp_path: Path) -> None:
     one, other = tmp_path / "a.json", tmp_path / "b.json"
     assert run("train", corpus, "--vocab-size", "265", "-o", one).code == 0
