@@ -22,21 +22,16 @@ from ...gguf.value_types import Field, Value
 from ...gguf.writer import packed_file
 from ...models import tokenizer_model
 from ...models.bpe.merge import BYTE_CHARS
-from ...models.vocabulary import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, GGUFWarning
+from ...models.token_table import ATTRIBUTE_OF_TYPE
+from ...models.vocabulary import CONTROL, GGUFWarning
 
 if TYPE_CHECKING:
     from .trained_vocabulary import Seed, TrainedVocabulary
 
 SUFFIXES = (".gguf", ".json", ".txt")
 _NAME = "vocabulary trained by ggufbpe"  # not the file's name: llama.cpp has rules for some names
-_TYPES = {
-    UNKNOWN: TokenType.UNKNOWN,
-    USER_DEFINED: TokenType.USER_DEFINED,
-    UNUSED: TokenType.UNUSED,
-    BYTE: TokenType.BYTE,
-    NORMAL: TokenType.NORMAL,
-    CONTROL: TokenType.CONTROL,  # last: a token of another type that llama.cpp takes for one by its text keeps its type
-}
+# CONTROL is last: a token of another type that llama.cpp takes for a control token by its text keeps its type.
+_TYPES = sorted(ATTRIBUTE_OF_TYPE.items(), key=lambda each: each[1] == CONTROL)
 
 
 def save(trained: TrainedVocabulary, path: str | os.PathLike[str]) -> None:
@@ -130,7 +125,7 @@ def _kept(seed: Seed) -> dict[str, Field]:
 
 
 def _type_of(attribute: int) -> int:
-    return next((int(kind) for flag, kind in _TYPES.items() if attribute & flag), 0)
+    return next((kind for kind, flag in _TYPES if attribute & flag), 0)
 
 
 def _write_json(trained: TrainedVocabulary, file: IO[bytes]) -> None:

@@ -23,6 +23,7 @@ from ...hub.model_location import ModelLocation
 from ...models.bpe.merge import CHAR_BYTES, NO_MERGE, PairRanks, WordEncoder, merge_steps
 from ...models.pretokenizers.registry import PRE_TOKENIZERS
 from ...models.special_ids import SPECIAL_IDS
+from ...models.token_table import tokens_with
 from ...models.vocabulary import BYTE, NORMAL, SPECIAL_TYPES, Vocabulary
 from ...tokenizer.special_tokens import SpecialTokens
 from .training_steps import TrainingStep
@@ -206,9 +207,7 @@ class TrainedVocabulary:
             merges=[f"{left} {right}" for left, right in self.merges],
             special_ids=dict.fromkeys(name for name, _, _ in SPECIAL_IDS),
             eog_ids=frozenset(),
-            special_token_ids=tuple(
-                index for index, attribute in enumerate(self.attributes) if attribute & SPECIAL_TYPES
-            ),
+            special_token_ids=tuple(tokens_with(self.attributes, SPECIAL_TYPES)),
         )
 
     @cached_property
