@@ -8,7 +8,7 @@ from itertools import compress, pairwise, repeat
 from operator import contains
 
 from ..._util.errors import printable
-from ..._util.spelling import SPACE
+from ..._util.spelling import BYTE_TOKENS, SPACE
 from ..._util.wording import counted, listed
 from ...gguf.constants import TokenizerKey, TokenType
 from ...models import tokenizer_model
@@ -145,37 +145,33 @@ def _rising(model: Facts, scores: Sequence[float]) -> float:
 
 
 def unwritable_bytes(model: Facts) -> Iterator[Finding]:
-    """Bytes without a token, in models with byte fallback."""
+    """Bytes without a token, in models with byte fallback; SPM finds those tokens by their texts, of any type."""
     tokenizer = model.tokenizer
-    if tokenizer is None or not model.kind.needs_bytes:
+    if tokenizer is None or not model.kind.needs_bytes or model.likely_models:
         return
-    wanted = {bytes([byte]): byte for byte in UTF8_BYTES}
-    for index, token in enumerate(model.tokens):
-        if len(token) <= len("<0x00>"):
-            wanted.pop(tokenizer.token_to_piece(index), None)
-            if not wanted:  # mostly after the first some hundred tokens
-                break
-    if missing := list(wanted.values()):
-        shown = [f"0x{byte:02X}" for byte in missing]
-        are_there = all(byte in model.byte_tokens for byte in missing)
-        # tokens of bytes that others can write are wrong as well: they decode to the text "<0x41>"
-        wrong = sorted(each for each in model.byte_tokens.values() if model.type_of(each) != TokenType.BYTE)
-        count, told = counted(len(missing), "byte has", "bytes have"), listed(shown, len(missing), shown=str)
+    if model.kind.has_scores:
+        missing = [
+            byte
+            for byte in UTF8_BYTES
+            if BYTE_TOKENS[byte] not in model.ids
+            and (byte >= 0x80 or chr(byte).replace(" ", SPACE) not in model.ids)
+        ]
+    else:
+        short = (index for index, token in enumerate(model.tokens) if len(token) <= len("\\x00"))
+        written = set(map(tokenizer.token_to_piece, short))
+        missing = [byte for byte in UTF8_BYTES if bytes([byte]) not in written]
+    if missing:
         yield Finding(
             "warning",
             "bytes_missing",
             "Some characters cannot be encoded.",
             "A character without a token is encoded as its bytes. If one of them has no token, llama.cpp throws an "
             "exception or never returns.",
-            model.set_types(BYTE=wrong)
-            if are_there
-            else "convert the model again, with the byte tokens of its own tokenizer",
-            model.key(_K.TOKEN_TYPE if are_there else _K.LIST),
+            "convert the model again, with the byte tokens of its own tokenizer",
+            model.key(_K.LIST),
             {"bytes": missing},
-            f"{counted(len(wrong), 'token is written as a byte and is', 'tokens are written as bytes and are')} not of "
-            f"type BYTE. {count} no other token: {told}."
-            if are_there
-            else f"{count} no token: {told}.",
+            f"{counted(len(missing), 'byte has', 'bytes have')} no token: "
+            f"{listed([f'0x{byte:02X}' for byte in missing], len(missing), shown=str)}.",
         )
 
 

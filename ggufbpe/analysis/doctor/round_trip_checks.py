@@ -58,11 +58,8 @@ def lost_bytes(model: Facts) -> Iterator[Finding]:
 
 
 def byte_types(model: Facts) -> Iterator[Finding]:
-    """Tokens of bytes that are not of type BYTE, in models that have them beside merges, or need all of them.
-
-    Models that encode by scores need them for other texts, which `unwritable_bytes` reports.
-    """
-    if model.kind.needs_bytes or not (wrong := _wrong_bytes(model)):
+    """Tokens of bytes that are not of type BYTE."""
+    if not (wrong := _wrong_bytes(model)):
         return
     is_refused, writes_nothing = model.tokenizer is None, makes_embeddings(model)
     yield Finding(
@@ -152,7 +149,9 @@ def dropped_spaces(model: Facts) -> Iterator[Finding]:
 def line_break(model: Facts) -> Iterator[Finding]:
     """A vocabulary without a token for the newline character."""
     tokenizer = model.tokenizer
-    if tokenizer is not None and not model.kind.drops_white_space and tokenizer.nl_id is None:
+    if tokenizer is None or model.kind.drops_white_space or model.kind.needs_bytes:
+        return  # `unwritable_bytes` reports the byte
+    if tokenizer.nl_id is None:
         yield Finding(
             "warning",
             "no_line_break",

@@ -21,6 +21,7 @@ from ggufbpe.analysis.doctor.model_checks import (
     unwritable_bytes,
     wrong_model,
 )
+from ggufbpe.analysis.doctor.round_trip_checks import UTF8_BYTES, byte_types, line_break
 from ggufbpe.analysis.doctor.value_checks import lengths
 from ggufbpe.gguf.constants import GGUFValueType
 from ggufbpe.gguf.reader import GGUFFile
@@ -74,23 +75,26 @@ def test_tokens_with_spaces(tokens: list[str], expected: int) -> None:
     assert len(tokens_with_spaces(tokens)) == expected
 
 
-@pytest.mark.parametrize(
-    ("tokens", "mended"),
-    [
-        ([], True),
-        (["<0x41>"], False),  # which is missing, so that types alone do not help
-    ],
-)
-def test_bytes_that_only_lack_their_types(tokens: list[str], mended: bool, facts_of: FactsOf) -> None:
-    keys = spm_keys(token_type=None)
-    keys[K.LIST] = ["x" if token in tokens else token for token in keys[K.LIST]]
-    model = facts_of(keys)
-    [finding] = unwritable_bytes(model)
-    assert finding.evidence.startswith("256 tokens are written as bytes and are not of type BYTE. ") is mended
-    assert (finding.fix == model.set_types(BYTE=range(1, 257))) is mended
-    assert (finding.where.key == K.TOKEN_TYPE) is mended
+def test_bytes_that_only_lack_their_types(facts_of: FactsOf) -> None:
+    """SPM finds them by their texts, so that nothing is missing in a text; a generated one is shown as "<0x41>"."""
+    model = facts_of(spm_keys(token_type=None))
+    assert not list(unwritable_bytes(model))
+    [finding] = byte_types(model)
+    assert finding.fix == model.set_types(BYTE=range(1, 257))
     [types] = lengths(model)
     assert types.fix == model.set_types(UNKNOWN=[0], BYTE=list(model.byte_tokens.values()))
+
+
+def test_bytes_of_another_spelling_are_not_found(facts_of: FactsOf) -> None:
+    keys = spm_keys()
+    keys[K.LIST] = [token.lower() for token in keys[K.LIST]]
+    model = facts_of(keys)
+    [finding] = unwritable_bytes(model)
+    assert finding.detail == {"bytes": [byte for byte in UTF8_BYTES if f"{byte:02X}" != f"{byte:02x}"]}
+    assert not list(line_break(model))  # which would say less
+    assert model.tokenizer is not None
+    with pytest.raises(ValueError, match="0x0A"):
+        model.tokenizer.encode("\n")
 
 
 @pytest.mark.parametrize(
