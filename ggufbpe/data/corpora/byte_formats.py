@@ -6,12 +6,14 @@ Sources: Megatron-LM, megatron/core/datasets/indexed_dataset.py (_IndexWriter); 
 
 from __future__ import annotations
 
+import io
 import struct
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib import format as npy
 
 from .hashed_files import FileFacts, HashedFile, hashed_file
 from .records import CorpusError
@@ -20,8 +22,7 @@ from .storage import Folder
 _MEGATRON = b"MMIDIDX\x00\x00"
 _CODES = {"uint8": 1, "int32": 4, "uint16": 8}  # of Megatron's DType
 _LONGEST = (1 << 31) - 1  # tokens of a sequence there
-NPY_HEADER = 128  # bytes
-_DESCRIPTIONS = {"uint8": "|u1", "uint16": "<u2", "uint32": "<u4", "int32": "<i4", "int64": "<i8"}  # numpy's
+NPY_HEADER = 128  # bytes, of any array of one or two dimensions
 _AT_ONCE = 1 << 20  # numbers of an index, computed at a time
 
 
@@ -148,15 +149,11 @@ def metric(number: int) -> str:
 
 def npy_header(layout: Layout, tokens: int) -> bytes:
     """The header of an array of ids, two-dimensional if rows have one length."""
-    shape = f"({tokens},)" if layout.window is None else f"({tokens // layout.window}, {layout.window})"
-    descr = _DESCRIPTIONS[layout.dtype]
-    head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
-    return (
-        b"\x93NUMPY\x01\x00"
-        + struct.pack("<H", NPY_HEADER - 10)
-        + head.ljust(NPY_HEADER - 11).encode()
-        + b"\n"
-    )
+    shape = (tokens,) if layout.window is None else (tokens // layout.window, layout.window)
+    descr = npy.dtype_to_descr(np.dtype(layout.dtype).newbyteorder("<"))
+    head = io.BytesIO()
+    npy.write_array_header_1_0(head, {"descr": descr, "fortran_order": False, "shape": shape})
+    return head.getvalue()
 
 
 def npy_index(lengths: Lengths, layout: Layout) -> Iterator[Any]:
