@@ -21,7 +21,6 @@ import numpy.typing as npt
 from .chunk_encoder import Bad, ChunkEncoder, Encoded
 from .chunks import Chunk, ChunkReader, CorpusPlace
 from .corpus_files import absolute_path
-from .hashed_files import AT_ONCE
 from .records import can_be_read_anywhere, has_json_lines
 from .storage import Folder, Input
 
@@ -171,17 +170,13 @@ def encoded_at(file: IO[bytes], at: int, dtype: npt.DTypeLike, with_ids: bool = 
     encoded: Encoded = pickle.loads(_read(file, known))
     if not with_ids:
         return encoded
-    return encoded._replace(ids=[np.frombuffer(_read(file, size), dtype) if size else np.zeros(0, dtype)])
+    return encoded._replace(ids=[np.frombuffer(_read(file, size), dtype)])
 
 
-def _read(file: IO[bytes], size: int) -> bytearray:
-    data = bytearray(size)
-    rest = memoryview(data)
-    while rest:
-        count = file.readinto(rest[:AT_ONCE])  # type: ignore[attr-defined]
-        if not count:
-            raise OSError(f"{file.name}: a file of a segment is not whole")
-        rest = rest[count:]
+def _read(file: IO[bytes], size: int) -> bytes:
+    data = file.read(size)
+    if len(data) < size:
+        raise OSError(f"{file.name}: a file of a segment is not whole")
     return data
 
 
