@@ -120,25 +120,21 @@ def _save(figure: Any, file: IO[bytes], kind: str) -> None:
 # ---- the picture ----------------------------------------------------------------------------------------
 
 
-class _Row(NamedTuple):
-    """A row of bars with its name."""
-
-    name: str
-    bars: list[Measures]
+_Rows = dict[str, list["Measures"]]  # the bars of each row, by its name
 
 
 def _drawn(stats: Stats, group: Sequence[Measures], theme: _Theme) -> Any:
     tokenizers = stats.tokenizers
-    groups: dict[str, list[Measures]] = {}
+    groups: _Rows = {}
     for measures in group:
         groups.setdefault(measures.group, []).append(measures)
     single = len(groups) == 1
     if single:
-        rows = [_Row(measures.tokenizer, [measures]) for measures in group]
+        rows = {measures.tokenizer: [measures] for measures in group}
     else:
         most = max(min(_MOST_BARS // len(tokenizers), _MOST_ROWS), 1)
         kept = set(sorted(groups, key=lambda name: -groups[name][0].bytes)[:most])
-        rows = [_Row(name, bars) for name, bars in groups.items() if name in kept]
+        rows = {name: bars for name, bars in groups.items() if name in kept}
     layout = _layout_of(rows)
     size = (_PANEL * len(_PANELS), layout.height)
     figure = _figure_class()(figsize=size, facecolor=theme.background)
@@ -182,32 +178,32 @@ class _Layout(NamedTuple):
         return min(size, self.bar * 72)
 
 
-def _layout_of(rows: Sequence[_Row]) -> _Layout:
-    bars = sum(len(row.bars) for row in rows)
+def _layout_of(rows: _Rows) -> _Layout:
+    bars = sum(map(len, rows.values()))
     share = min(_TALLEST / (bars * _BAR + (len(rows) + 1) * _GAP), 1)
     bar, gap = _BAR * share, _GAP * share
     found = []
     position = gap
-    for row in rows:
-        found.append([position + (index + 0.5) * bar for index in range(len(row.bars))])
-        position += len(row.bars) * bar + gap
+    for row in rows.values():
+        found.append([position + (index + 0.5) * bar for index in range(len(row))])
+        position += len(row) * bar + gap
     return _Layout(bar, position, found)
 
 
 def _draw_panel(
     axis: Any,
     panel: _Panel,
-    rows: Sequence[_Row],
+    rows: _Rows,
     layout: _Layout,
     sizes: dict[str, int],
     looks: dict[str, dict[str, Any]],
     theme: _Theme,
 ) -> None:
-    values = [[_value(panel, bar, sizes) for bar in row.bars] for row in rows]
+    values = [[_value(panel, bar, sizes) for bar in row] for row in rows.values()]
     largest = max((value for row in values for value in row if value is not None), default=0) or 1
     largest = max(largest, 0.1) if panel.is_share else largest  # so that 1% does not look like everything
-    for row, row_values, row_positions in zip(rows, values, layout.positions):
-        for bar, value, position in zip(row.bars, row_values, row_positions):
+    for row, row_values, row_positions in zip(rows.values(), values, layout.positions):
+        for bar, value, position in zip(row, row_values, row_positions):
             look = looks[bar.tokenizer]
             if value is not None:
                 axis.barh(position, value, layout.bar * 0.84, **look)
@@ -223,9 +219,9 @@ def _draw_panel(
     axis.annotate(panel.better, xytext=(0, 5), fontsize=7.5, alpha=0.75, **above)
 
 
-def _name_rows(axis: Any, rows: Sequence[_Row], layout: _Layout, theme: _Theme) -> None:
+def _name_rows(axis: Any, rows: _Rows, layout: _Layout, theme: _Theme) -> None:
     middles = [(positions[0] + positions[-1]) / 2 for positions in layout.positions]
-    axis.set_yticks(middles, [_shown(row.name, _NAME) for row in rows])
+    axis.set_yticks(middles, [_shown(name, _NAME) for name in rows])
     for label in axis.get_yticklabels():
         label.set(parse_math=False, color=theme.text, fontsize=layout.font(8.5))
 
@@ -233,8 +229,8 @@ def _name_rows(axis: Any, rows: Sequence[_Row], layout: _Layout, theme: _Theme) 
 def _add_captions(
     figure: Any,
     stats: Stats,
-    rows: Sequence[_Row],
-    groups: dict[str, list[Measures]],
+    rows: _Rows,
+    groups: _Rows,
     height: float,
     looks: dict[str, dict[str, Any]] | None,
     theme: _Theme,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...models.vocabulary import Vocabulary
 from ..corpora.distributed import segment_size
@@ -19,13 +19,7 @@ from .native_counting import count_natively, is_there
 from .training_texts import CorpusOptions, FilePart, file_parts, files_at, texts_of_part
 from .word_counts import Splitting, count_words
 
-
-class Counting(NamedTuple):
-    """What makes words of texts."""
-
-    splitting: Splitting
-    added: Added
-    seed: Vocabulary | None
+Counting = tuple[Splitting, Added, Vocabulary | None]  # what makes words of texts; the last is that of a seed
 
 
 def counted_on_ray(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from ..._util.utf8 import char_ends
 from ...models.bpe.merge import merge_steps
@@ -32,8 +31,8 @@ def trace_text(vocabulary: TrainedVocabulary, text: str, *, parse_special: bool 
     way = _Way(vocabulary, [0, *char_ends(text)])
     for token, start, end in vocabulary.special.partition(text, parse_special):
         if token is None:
-            for piece in _pieces(split, text[start:end]):
-                way.add_word(text[start + piece.start : start + piece.end], start, piece)
+            for first, last, pieces in _words(split, text[start:end]):
+                way.add_word(text[start + first : start + last], start, first, pieces)
         else:
             way.add_special(token, start, end)
     stages = () if split.listed is None else traced_stages(split.listed)
@@ -41,21 +40,14 @@ def trace_text(vocabulary: TrainedVocabulary, text: str, *, parse_special: bool 
     return Trace(text.encode(), False, parse_special, "trained", split.pre, stages, *steps)
 
 
-class _Piece(NamedTuple):
-    """A word by its characters in a plain text, and the piece that it was in after each stage."""
-
-    start: int
-    end: int
-    cuts: list[Piece]
-
-
-def _pieces(split: Splitting, text: str) -> Iterator[_Piece]:
+def _words(split: Splitting, text: str) -> Iterator[tuple[int, int, list[Piece]]]:
+    """(start, end, the piece that it was in after each stage) of each word of a plain text, in characters."""
     if split.listed is not None:
-        yield from map(_Piece._make, words_with_cuts(splitter(split.listed).stages(split.prepared(text))))
+        yield from words_with_cuts(splitter(split.listed).stages(split.prepared(text)))
         return
     start = 0
     for word in split.words(text):
-        yield _Piece(start, start := start + len(word), [])
+        yield start, (start := start + len(word)), []
 
 
 class _Way:
@@ -74,10 +66,10 @@ class _Way:
         self.fragments.append(Fragment("special", first, last, token))
         self._add_token(token, first, last, "special", None)
 
-    def add_word(self, word: str, at: int, piece: _Piece) -> None:
-        """Add a word of the plain text that begins at character `at`, or the white space that is dropped there."""
+    def add_word(self, word: str, at: int, start: int, pieces: list[Piece]) -> None:
+        """Add a word, or white space that is dropped, of the plain text that begins at character `at`."""
         form, ends = self._vocabulary.form, self._ends
-        begin, end = at + piece.start, at + piece.end
+        begin, end = at + start, at + start + len(word)
         prepared = form.splitting.prepared(word)
         if form.splitting.drops(prepared):
             self.fragments.append(Fragment("dropped", ends[begin], ends[end]))
@@ -102,7 +94,7 @@ class _Way:
             self._add_token(token, first, last, "symbol" if is_token else "unknown", len(self.words))
         cuts = tuple(
             Cut(number, cut.alternative, ends[at + cut.start], ends[at + cut.end])
-            for number, cut in enumerate(piece.cuts)
+            for number, cut in enumerate(pieces)
         )
         where = (ends[begin], ends[end], len(self.fragments) - 1)
         self.words.append(Word(prepared, *where, cuts, written, None, merges, tuple(found)))

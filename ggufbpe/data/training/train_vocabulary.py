@@ -187,12 +187,12 @@ def _sources(
             raise ValueError(f"word_counts: {printable(word)} has the count {count}")
     if ray is None:
         return read_training_texts(corpus, reading), [word_counts]
-    from .ray_counting import Counting, counted_on_ray
+    from .ray_counting import counted_on_ray
 
     every = list(corpus)
     here = [item for item in every if not isinstance(item, os.PathLike)]
     paths = [os.fsdecode(item) for item in every if isinstance(item, os.PathLike)]
-    counts = counted_on_ray(ray, paths, reading, Counting(*counting), workers)
+    counts = counted_on_ray(ray, paths, reading, counting, workers)
     return read_training_texts(here, reading._replace(skipped=None)), chain(counts, [word_counts])
 
 

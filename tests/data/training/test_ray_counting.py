@@ -41,7 +41,7 @@ def test_counts_are_those_of_one_machine(tmp_path: Path, monkeypatch: pytest.Mon
     told: list[tuple[int, int]] = []
     reading = CorpusOptions(progress=lambda read, total: told.append((read, total)))
     split = Splitting(pre, "bytes")
-    counting = ray_counting.Counting(split, Added(["<s>"], [], None), None)
+    counting = (split, Added(["<s>"], [], None), None)
     parts = list(ray_counting.counted_on_ray("local", [str(tmp_path)], reading, counting, 1))
     assert len(parts) >= len(texts)
     found: Counter[str] = Counter()
