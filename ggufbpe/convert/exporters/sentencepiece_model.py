@@ -120,7 +120,6 @@ def _limits(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Incompat
     if vocabulary.tokenizer_model.algorithm == "scores":
         yield from incompatibilities.bytes_that_fail(vocabulary)
         yield from _merged(vocabulary, kinds)
-        yield from _other_types(vocabulary, kinds)
     else:
         yield Incompatibility(
             "rounded_sums",
@@ -138,6 +137,7 @@ def _limits(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Incompat
         yield from about_tokens("unused_tokens", unused, what)
         yield from incompatibilities.user_defined_prefixes(vocabulary)
         yield from incompatibilities.texts_of_spaces(vocabulary)
+    yield from _other_types(vocabulary, kinds)
     yield from incompatibilities.overlapping_tokens(vocabulary)
     yield from incompatibilities.hidden_tokens(vocabulary)
     yield from _beside_user_defined(vocabulary, kinds)

@@ -1,4 +1,4 @@
-"""An SPM vocabulary in sentencepiece's own file: types that it has no place for, and what is said of them."""
+"""A vocabulary in sentencepiece's own file: types that it has no place for, and what is said of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from conftest import UNIGRAM
 from exporting import names
 
 from ggufbpe import GGUFWarning, Tokenizer
@@ -16,6 +17,7 @@ from ggufbpe.gguf.constants import GGUFValueType as T
 from ggufbpe.gguf.constants import TokenType
 from ggufbpe.gguf.value_types import Field
 from ggufbpe.gguf.writer import packed_file
+from ggufbpe.models.loading import load_vocabulary
 
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 TOKENS = ["<unk>", *BYTES, "a", "b", "ab", "▁", "▁▁", "<s>"]
@@ -72,6 +74,13 @@ def test_a_type_that_has_no_place_is_a_limit(case: str, tmp_path: Path) -> None:
     library = parity.sentencepiece(*export.files.values())
     ours = tok.encode(text, add_special=add_special, parse_special=False)
     assert ours != library.encode(text, add_special, False)
+
+
+def test_a_unigram_model_whose_bos_is_no_control_token() -> None:
+    vocabulary = load_vocabulary(UNIGRAM)
+    normal = vocabulary._replace(add_bos=True, special_ids={**vocabulary.special_ids, "bos": 5})
+    assert "bos_and_eos" in names(to_sentencepiece(normal).limits)
+    assert "bos_and_eos" not in names(to_sentencepiece(vocabulary).limits)
 
 
 def test_a_sound_vocabulary_has_no_limits(tmp_path: Path) -> None:
