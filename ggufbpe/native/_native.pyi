@@ -56,7 +56,6 @@ class Splitter:
     def named(name: str) -> Splitter | None: ...
     def count_words(self, text: bytes) -> int: ...
     def indices_of_split_texts(self, texts: list[bytes]) -> list[int]: ...
-    def cut(self, text: bytes, start: int) -> int: ...
 
 class TableFile:
     @staticmethod
@@ -126,8 +125,6 @@ class Encoder:
         at_start: bool,
         strips: bool,
         parse_special: bool,
-        places: tuple[bool, bool, bool, bool, bool, int],
-        splitter: Splitter | None,
         token_lengths: bytes,
         begins_words: bool,
         ignores_first_space: bool,

@@ -181,7 +181,6 @@ class SplitRequest(NamedTuple):
     levels: Sequence[BoundaryLevel]
     keep: KeepSeparator
     parse_special: bool
-    split_point_rules: tuple[bool, bool, bool, bool, bool, int]  # SplitPoints.rules
     token_lengths: bytes  # int32, in bytes of text, -1 for unknown; empty if tokens may stand for other text
     # That of the model. If set, the lengths have BEGINS_WORD, and are those in text that the model does not change.
     begins_words: bool

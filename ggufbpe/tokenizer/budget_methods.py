@@ -142,7 +142,6 @@ class BudgetMethods:
             levels_of(boundaries),
             keep_separator,
             parse_special,
-            self._split_points_for(parse_special).rules,
             self._token_lengths,
             model.begins_words,
             model.begins_words or puts_space,

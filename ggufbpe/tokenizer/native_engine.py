@@ -98,12 +98,9 @@ class NativeEngine:
         return self._reference.count_pre_tokens(text) if count is None else count
 
     def find_split_point(self, data: bytes, start: int, continues: bool) -> int:
-        model = self._vocabulary.tokenizer_model
-        if not model.has_pre_tokenizer:
-            return self.encoder.cut(data, start) if continues else len(data)
-        if model.has_sequences:
+        if not continues and not self._vocabulary.tokenizer_model.has_pre_tokenizer:
             return len(data)
-        return self._splitter.cut(data, start)
+        return self.encoder.cut(data, start)
 
     def split(self, text: str | bytes, request: SplitRequest) -> list[tuple[int, int]]:
         from .boundaries import compiled_levels
@@ -116,19 +113,10 @@ class NativeEngine:
             request.keep == "start",
             request.keep is False,
             request.parse_special,
-            request.split_point_rules,
-            self._splitter if self._vocabulary.tokenizer_model.has_pre_tokenizer else None,
             request.token_lengths,
             request.begins_words,
             request.ignores_first_space,
         )
-
-    @cached_property
-    def _splitter(self) -> Splitter:
-        """The splitter, kept here because looking an entry up takes longer than finding a place."""
-        from ..models.pretokenizers.compiled_splitter import compiled_splitter
-
-        return compiled_splitter(self._vocabulary.pre_tokenizer)
 
     @cached_property
     def _reference(self) -> ReferenceEngine:

@@ -118,15 +118,6 @@ class SplitPoints(Places):
         # Text between white space is split separately there, so a cut must be before white space.
         spaces = SPACES[1:] if entry.escape_whitespaces else SPACES
         self._before = spaces.encode() if model.drops_white_space else None
-        # The same for the compiled engine: the fields of SplitPointRules in native/src/tokenizer/split_points.h.
-        self.rules = (
-            self.strips,
-            self._kept_behind,
-            model.drops_white_space,
-            entry.escape_whitespaces,
-            model.has_sequences,
-            self.around,
-        )
 
     def next(self, text: bytes, start: int) -> int:
         at = start

@@ -63,9 +63,14 @@ std::shared_ptr<BoundEncoder> bound_encoder(nb::handle given, std::shared_ptr<St
     vocabulary.names = std::move(names);
     vocabulary.tokens = std::move(texts);
     vocabulary.merges = merges ? std::move(merges) : std::make_shared<Strings>();
-    auto model = text_model(vocabulary, std::move(splitter), cache_bytes, LOOK_AT_SIGNALS, std::move(made));
-    return std::shared_ptr<BoundEncoder>(
-        new BoundEncoder{encoder_of(vocabulary, std::move(model), before, behind), TokenInts(vocabulary.size())});
+    auto model = text_model(vocabulary, splitter, cache_bytes, LOOK_AT_SIGNALS, std::move(made));
+    std::shared_ptr<BoundEncoder> bound(new BoundEncoder{encoder_of(vocabulary, std::move(model), before, behind),
+                                                         TokenInts(vocabulary.size()), std::move(splitter), {}});
+    for (const bool parse_special : {false, true}) {
+        bound->places[parse_special] =
+            std::make_unique<SplitPoints>(vocabulary, bound->encoder, bound->splitter.get(), parse_special);
+    }
+    return bound;
 }
 
 nb::bytes written_tables(const BoundEncoder &self, const nb::bytes &secret, const nb::bytes &key) {
@@ -284,12 +289,12 @@ void bind_encoder(nb::module_ &module) {
         .def("cut",
              [](const BoundEncoder &self, nb::bytes text, size_t start) {
                  const auto *data = reinterpret_cast<const unsigned char *>(text.c_str());
-                 const size_t from = std::max<size_t>(start, 1);
-                 return from < text.size() ? self.encoder.model().cut(data, text.size(), from, LOOK_AT_SIGNALS) : text.size();
+                 InterpreterLock lock(text.size() - std::min(start, text.size()));
+                 return self.places[0]->in_words(data, text.size(), start, [&] { lock.poll(); });
              },
              nb::arg("text"), nb::arg("start"),
-             "The first place at or after `start`, not the beginning, where a text may be cut if the rest is encoded with "
-             "`continues`; its size if there is none.")
+             "The first place at or after `start`, not the beginning, where a text without special tokens may be cut if the "
+             "rest is encoded with `continues`; its size if there is none.")
         .def("encode_plain",
              [](const BoundEncoder &self, nb::handle text) {
                  return self.ints.list_of(encoded_plain(self.encoder, text));

@@ -9,6 +9,8 @@
 
 #include "bind_lock.h"
 #include "encoder.h"
+#include "split/splitter.h"
+#include "tokenizer/split_points.h"
 
 namespace ggufbpe {
 
@@ -69,6 +71,8 @@ private:
 struct BoundEncoder {
     Encoder encoder;
     mutable TokenInts ints;
+    std::shared_ptr<const Splitter> splitter;      // null in models without pre-tokenizers
+    std::unique_ptr<const SplitPoints> places[2];  // by whether control tokens are recognized
 };
 
 // Adds the methods that divide texts (bind_parts.cpp).

@@ -28,8 +28,6 @@ namespace {
 
 // The name of a level, or "" and its boundaries; and whether they count within fenced blocks.
 using LevelTuple = std::tuple<std::string, std::vector<size_t>, bool>;
-// What a vocabulary says about places, as the fields of SplitPointRules.
-using RulesTuple = std::tuple<bool, bool, bool, bool, bool, size_t>;
 
 std::vector<BoundaryLevel> levels_of(const std::vector<LevelTuple> &tuples) {
     std::vector<BoundaryLevel> levels;
@@ -64,21 +62,20 @@ void to_characters(const Text &text, std::vector<std::pair<size_t, size_t>> &spa
 
 std::vector<std::pair<size_t, size_t>> parts(const BoundEncoder &self, nb::handle text, size_t size, size_t overlap,
                                              const std::vector<LevelTuple> &levels, bool at_start, bool strips,
-                                             bool parse_special, const RulesTuple &places, const Splitter *splitter,
-                                             nb::bytes token_lengths, bool begins_words, bool ignores_first_space) {
+                                             bool parse_special, nb::bytes token_lengths, bool begins_words,
+                                             bool ignores_first_space) {
     const Source source(text);
     const LengthArray lengths{static_cast<const int32_t *>(token_lengths.data()), token_lengths.size() / sizeof(int32_t),
                                begins_words};
     std::vector<BoundaryLevel> given = levels_of(levels);
-    SplitPointRules rules;
-    std::tie(rules.strips, rules.is_kept_behind, rules.is_before_space, rules.escapes_spaces, rules.has_sequences,
-             rules.around) = places;
+    const SplitPoints &places = *self.places[parse_special];
+    const SplitPointRules &rules = places.rules();
+    const bool has_splitter = self.splitter != nullptr;
     const Text &bytes = source.text();
     const bool counts_bytes =
         !PyUnicode_Check(text.ptr()) || static_cast<size_t>(PyUnicode_GetLength(text.ptr())) == bytes.size;
     InterpreterLock lock(bytes.size);
     const Poll poll = [&] { lock.poll(); };
-    const SplitPoints points(rules, self.encoder, splitter, parse_special);
     Boundaries boundaries(bytes.data, bytes.size, std::move(given), at_start, poll);
     // An escaped space has three bytes, each of which may become a token; a small letter may have more than its capital.
     const auto space_is_token = [&] {
@@ -89,10 +86,10 @@ std::vector<std::pair<size_t, size_t>> parts(const BoundEncoder &self, nb::handl
             return false;
         }
     };
-    const bool is_byte_level = splitter ? !rules.escapes_spaces && !rules.is_before_space : space_is_token();
+    const bool is_byte_level = has_splitter ? !rules.escapes_spaces && !rules.is_before_space : space_is_token();
     const std::string_view ignored = !ignores_first_space || rules.strips ? "" : begins_words ? " \t\n\v\f\r" : " ";
-    const PartOptions options{size, overlap, strips, parse_special, splitter != nullptr, is_byte_level, ignored};
-    auto spans = TextParts(self.encoder, points, boundaries, bytes, lengths, options, poll).spans();
+    const PartOptions options{size, overlap, strips, parse_special, has_splitter, is_byte_level, ignored};
+    auto spans = TextParts(self.encoder, places, boundaries, bytes, lengths, options, poll).spans();
     if (counts_bytes) return spans;
     to_characters(bytes, spans, poll);
     return spans;
@@ -102,11 +99,11 @@ std::vector<std::pair<size_t, size_t>> parts(const BoundEncoder &self, nb::handl
 
 void bind_parts(nb::class_<BoundEncoder> &encoder) {
     encoder.def("parts", &parts, nb::arg("text").none(), nb::arg("size"), nb::arg("overlap"), nb::arg("levels"),
-                nb::arg("at_start"), nb::arg("strips"), nb::arg("parse_special"), nb::arg("places"),
-                nb::arg("splitter").none(), nb::arg("token_lengths"), nb::arg("begins_words"), nb::arg("ignores_first_space"),
+                nb::arg("at_start"), nb::arg("strips"), nb::arg("parse_special"),
+                nb::arg("token_lengths"), nb::arg("begins_words"), nb::arg("ignores_first_space"),
                 nb::sig("def parts(self, text: object, size: int, overlap: int, levels: typing.Sequence[tuple[str, "
-                        "typing.Sequence[int], bool]], at_start: bool, strips: bool, parse_special: bool, places: tuple[bool, "
-                        "bool, bool, bool, bool, int], splitter: Splitter | None, token_lengths: bytes, begins_words: bool, ignores_first_space: bool) -> list[tuple[int, int]]"),
+                        "typing.Sequence[int], bool]], at_start: bool, strips: bool, parse_special: bool, token_lengths: "
+                        "bytes, begins_words: bool, ignores_first_space: bool) -> list[tuple[int, int]]"),
                 "The spans of consecutive parts of at most `size` ids, in characters of a str, else in bytes.");
 }
 

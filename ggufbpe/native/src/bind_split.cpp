@@ -71,13 +71,6 @@ nb::list indices_of_split_texts(const Splitter &splitter, nb::list texts) {
     return found;
 }
 
-size_t cut(const Splitter &splitter, nb::bytes text, size_t from) {
-    const auto *data = static_cast<const unsigned char *>(text.data());
-    const size_t size = text.size();
-    InterpreterLock interpreter(size);
-    return splitter.cut(data, size, from, [&] { interpreter.poll(); });
-}
-
 }  // namespace
 
 void bind_split(nb::module_ &module) {
@@ -88,10 +81,7 @@ void bind_split(nb::module_ &module) {
         .def("count_words", &count_words_of, nb::arg("text"), "The number of words in UTF-8 text.")
         .def("indices_of_split_texts", &indices_of_split_texts, nb::arg("texts"),
              nb::sig("def indices_of_split_texts(self, texts: list[bytes]) -> list[int]"),
-             "The indices of the UTF-8 texts that have more than one word.")
-        .def("cut", &cut, nb::arg("text"), nb::arg("start"),
-             "The first place at or after `start` where UTF-8 text may be cut without changing a word; its size if there is "
-             "none.");
+             "The indices of the UTF-8 texts that have more than one word.");
 }
 
 }  // namespace ggufbpe

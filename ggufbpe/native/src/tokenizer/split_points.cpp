@@ -25,8 +25,7 @@ SplitPoints::SplitPoints(const Vocabulary &vocabulary, const Encoder &encoder, c
     rules_.has_sequences = vocabulary.kind->has_sequences;
 }
 
-// The first place at or after `start` that the model allows.
-size_t SplitPoints::find(const unsigned char *text, size_t size, size_t start, const Poll &poll) const {
+size_t SplitPoints::in_words(const unsigned char *text, size_t size, size_t start, const Poll &poll) const {
     const size_t from = std::max<size_t>(start, 1);
     if (from >= size || rules_.has_sequences) return size;
     return splitter_ ? splitter_->cut(text, size, from, poll) : encoder_.model().cut(text, size, from, poll);
@@ -63,7 +62,7 @@ template <typename IsPlace>
 size_t SplitPoints::first(const unsigned char *text, size_t size, size_t start, const Poll &poll, IsPlace is_place) const {
     size_t at = start;
     Pace pace(poll);
-    while ((at = find(text, size, at, poll)) < size && !is_place(at)) {
+    while ((at = in_words(text, size, at, poll)) < size && !is_place(at)) {
         ++at;
         pace.count(32 + 2 * rules_.around);
     }
@@ -89,7 +88,7 @@ bool SplitPoints::is_place(const unsigned char *text, size_t size, size_t at, co
     // No model looks further than to the end of the character behind a place, or at two spaces; the rest of the text would be
     // searched for the next place.
     const size_t end = at + (text[at] == ' ' ? 2 : length_by_lead(text[at]));
-    if (find(text, std::min(size, end), at, poll) != at) return false;
+    if (in_words(text, std::min(size, end), at, poll) != at) return false;
     return is_free(text, size, at) && !is_crossed(special, at);
 }
 

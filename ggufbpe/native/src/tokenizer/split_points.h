@@ -30,12 +30,12 @@ class SplitPoints {
 public:
     using SpecialSpans = std::vector<std::pair<size_t, size_t>>;
 
-    SplitPoints(const SplitPointRules &rules, const Encoder &encoder, const Splitter *splitter, bool parse_special)
-        : rules_(rules), encoder_(encoder), splitter_(splitter), parse_special_(parse_special) {}
     // `splitter` is null in models without pre-tokenizers. All must outlive it.
     SplitPoints(const Vocabulary &vocabulary, const Encoder &encoder, const Splitter *splitter, bool parse_special);
 
-    // The first place at or after `start`, above 0; the size of the text if there is none.
+    // The first place at or after `start`, above 0, if the text has no special tokens; the size of the text if there is none.
+    size_t in_words(const unsigned char *text, size_t size, size_t start, const Poll &poll) const;
+    // The same in any text.
     size_t next(const unsigned char *text, size_t size, size_t start, const Poll &poll) const;
 
     // The same where Encoder::special_token_spans of the text are known; and whether there is a place at `at`, above 0.
@@ -54,7 +54,6 @@ public:
     static SpecialSpans::const_iterator first_special(const SpecialSpans &special, size_t place);
 
 private:
-    size_t find(const unsigned char *text, size_t size, size_t start, const Poll &poll) const;
     bool is_free(const unsigned char *text, size_t size, size_t at) const;
     bool is_crossed(const SpecialSpans &special, size_t at) const;
     template <typename IsPlace>
