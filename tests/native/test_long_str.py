@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+from growing_texts import all_tokenizers
+from split_cases import odd_text, special_texts
 from synthetic import tokenizer_as
 
 from ggufbpe.native import native
@@ -12,6 +17,7 @@ from ggufbpe.native import native
 pytestmark = pytest.mark.skipif(native is None, reason="there is no compiled engine")
 LONG = 1 << 12  # characters: src/bind_text.cpp, is_converted_here
 BLOCK = 1 << 14  # characters that are converted at a time: src/bind_text.cpp, append_utf8
+PIECE = 1 << 16  # characters that are encoded at a time: src/bind_encoder.cpp
 GROUP = 16  # characters that are looked at together: src/utf8.h, write_utf8
 # Of each width that Python stores characters in: one, two and four bytes.
 WIDEST = ["é", "я", "漢", "\uffff", "👿", "\U0010ffff"]
@@ -43,13 +49,44 @@ def test_a_long_str_is_read_as_its_utf8(widest: str, length: int) -> None:
     assert tokenizer.pre_tokenize(text + "e") == tokenizer.pre_tokenize(data + b"e")
 
 
+def answer(encode: Callable[..., Any], text: str | bytes, **flags: bool) -> Any:
+    """What a call returns, or says: some vocabularies have no token for some bytes."""
+    try:
+        return encode(text, **flags)
+    except ValueError as error:
+        return str(error)
+
+
+def test_a_str_in_pieces_has_the_ids_of_its_utf8() -> None:
+    for name, tokenizer in all_tokenizers("native"):
+        choice = random.Random(name).choice
+        kinds = [odd_text(f"{name} {i}", special_texts(tokenizer)).decode(errors="ignore") for i in range(20)]
+        text = ""
+        while len(text) < 3 * PIECE:
+            text += choice(kinds) + choice((" ", "a", "7", "é")) * choice((1, 2, 40))
+        for first, flags in (
+            ("", {}),
+            ("ж", {"add_special": False, "parse_special": False, "continues": True}),
+        ):
+            for call in (tokenizer.encode, tokenizer.count):
+                text = f"{first}a{text}"  # another str: one that is encoded again is left to Python
+                assert answer(call, text, **flags) == answer(call, text.encode(), **flags), name
+
+
+def test_a_str_without_a_place_to_split_it_is_encoded_whole() -> None:
+    tokenizer = tokenizer_as("llama-bpe")
+    for text in ("漢" + 9 * PIECE * "a", "é<|endoftext|>" + 5 * PIECE * " " + "x"):
+        assert tokenizer.encode(text) == tokenizer.encode(text.encode())
+
+
 @pytest.mark.parametrize("widest", WIDEST)
-@pytest.mark.parametrize("at", [0, 17, LONG, BLOCK + 3, 2 * BLOCK - 1])
+@pytest.mark.parametrize("at", [0, 17, LONG, BLOCK + 3, 2 * BLOCK - 1, PIECE - 1, PIECE, 3 * PIECE])
 def test_a_surrogate_in_a_long_str_is_named(widest: str, at: int) -> None:
-    text = list(long_text(widest, 2 * BLOCK))
+    text = list(long_text(widest, max(2 * BLOCK, 2 * at)))
     text[at] = "\udc80"
-    with pytest.raises(ValueError, match=rf"U\+DC80, at character {at},"):
-        tokenizer_as("llama-bpe").encode("".join(text))
+    for call in (tokenizer_as("llama-bpe").encode, tokenizer_as("llama-bpe").count):
+        with pytest.raises(ValueError, match=rf"U\+DC80, at character {at},"):
+            call("".join(text))
 
 
 @pytest.mark.skipif(

@@ -32,6 +32,7 @@ namespace ggufbpe {
 
 namespace {
 
+constexpr size_t PIECE = 1 << 16;          // characters of a long str that are converted at a time
 constexpr size_t WORTH_KEEPING = 1 << 17;  // ids; fewer are copied out of a batch, so that their memory stays in cache
 
 // The ids as an object with a buffer, from which an array is made. nanobind's own arrays take twice as long to make.
@@ -80,9 +81,54 @@ nb::bytes written_tables(const BoundEncoder &self, const nb::bytes &secret, cons
     return nb::bytes(file.data(), file.size());
 }
 
-Ids encoded(const Encoder &encoder, nb::handle text, bool add_special, bool parse_special, size_t threads, bool continues) {
-    const Source source(text);
+// Whether a call gives a str to its encoder in pieces, so that its UTF-8 is never in memory as a whole.
+bool is_for_pieces(nb::handle text, size_t threads) { return threads == 1 && StrReader::suits(text, 2 * PIECE); }
+
+// Calls encode(piece, options, poll) for each piece of such a str. False if it has no UTF-8, which may be found after some pieces.
+template <typename EncodePiece>
+bool encode_pieces(const BoundEncoder &self, nb::handle text, EncodeOptions options, EncodePiece encode) {
+    StrReader str(text);
+    InterpreterLock lock(str.left());
+    const Poll poll = [&] { lock.poll(); };
+    if (str.left() >= LONG_TEXT) self.encoder.model().prepare_for(str.left(), poll);
+    const SplitPoints &places = *self.places[options.parse_special];
+    GrowingArray<unsigned char> bytes;
+    while (str.left()) {
+        if (!str.read(std::max(PIECE, bytes.size()), bytes)) return false;
+        size_t end = bytes.size();
+        if (str.left()) end = end > places.reach() ? places.last(bytes.data(), end, end - places.reach(), poll) : 0;
+        if (!end) continue;
+        encode(Text{bytes.data(), end, true}, options, poll);
+        options.continues = true;
+        bytes.drop_front(end);
+    }
+    return true;
+}
+
+// The ids of such a str; none if it has no UTF-8.
+std::optional<Ids> encoded_in_pieces(const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special, bool continues) {
+    Ids ids;
+    const auto add = [&](const std::vector<int32_t> &tokens) {
+        if (add_special) ids.append(tokens.data(), tokens.size());
+    };
+    const size_t length = StrReader(text).left();
+    if (length >= LONG_TEXT) ids.reserve(length / BYTES_A_TOKEN, false);
+    add(self.encoder.before());
+    const auto encode = [&](const Text &piece, const EncodeOptions &options, const Poll &poll) {
+        self.encoder.encode(piece, options, 1, ids, poll);
+    };
+    if (!encode_pieces(self, text, {false, parse_special, continues}, encode)) return std::nullopt;
+    add(self.encoder.behind());
+    return ids;
+}
+
+Ids encoded(const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special, size_t threads, bool continues) {
+    if (is_for_pieces(text, threads)) {
+        if (auto ids = encoded_in_pieces(self, text, add_special, parse_special, continues)) return std::move(*ids);
+    }
+    const Encoder &encoder = self.encoder;
     const EncodeOptions options{add_special, parse_special, continues};
+    const Source source(text);
     InterpreterLock lock(source.text().size);
     const auto poll = [&] { lock.poll(); };
     if (threads == 1) {
@@ -166,7 +212,15 @@ Ids encoded_plain(const Encoder &encoder, nb::handle text) {
     return ids;
 }
 
-size_t count(const Encoder &encoder, nb::handle text, bool add_special, bool parse_special, size_t threads, bool continues) {
+size_t count(const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special, size_t threads, bool continues) {
+    const Encoder &encoder = self.encoder;
+    if (is_for_pieces(text, threads)) {
+        size_t count = add_special ? encoder.before().size() + encoder.behind().size() : 0;
+        const auto encode = [&](const Text &piece, const EncodeOptions &options, const Poll &poll) {
+            count += encoder.count(piece, options, 1, poll);
+        };
+        if (encode_pieces(self, text, {false, parse_special, continues}, encode)) return count;
+    }
     const Source source(text);
     size_t count = 0;
     InterpreterLock lock(source.text().size);
@@ -252,13 +306,13 @@ void bind_encoder(nb::module_ &module) {
              "The tables of merges as a file for TableFile.read.")
         .def("encode",
              [](const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special, bool continues) {
-                 return self.ints.list_of(encoded(self.encoder, text, add_special, parse_special, 1, continues));
+                 return self.ints.list_of(encoded(self, text, add_special, parse_special, 1, continues));
              },
              nb::arg("text").none(), nb::arg("add_special"), nb::arg("parse_special"), nb::arg("continues"),
              nb::sig("def encode(self, text: object, add_special: bool, parse_special: bool, continues: bool) -> list[int]"))
         .def("encode_to_buffer",
              [](const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special, size_t threads, bool continues) {
-                 return buffer_of(encoded(self.encoder, text, add_special, parse_special, threads, continues));
+                 return buffer_of(encoded(self, text, add_special, parse_special, threads, continues));
              },
              nb::arg("text").none(), nb::arg("add_special"), nb::arg("parse_special"), nb::arg("threads"),
              nb::arg("continues"),
@@ -270,7 +324,7 @@ void bind_encoder(nb::module_ &module) {
                      "int, as_buffers: bool) -> list[typing.Any]"))
         .def("count",
              [](const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special, size_t threads, bool continues) {
-                 return count(self.encoder, text, add_special, parse_special, threads, continues);
+                 return count(self, text, add_special, parse_special, threads, continues);
              },
              nb::arg("text").none(), nb::arg("add_special"), nb::arg("parse_special"), nb::arg("threads"),
              nb::arg("continues"),

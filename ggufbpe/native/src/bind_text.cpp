@@ -47,23 +47,10 @@ bool is_repeated(PyObject *text) {
     return last.exchange(now, std::memory_order_relaxed) == now;
 }
 
-// Whether to convert a str here: a long one that has no UTF-8 yet. Python would take twice the time, in memory touched for the first
-// time, and keep the UTF-8 for as long as the str lives. That is best for a str that is encoded again and again.
-bool is_converted_here(PyObject *text) {
-    constexpr Py_ssize_t LONG = 1 << 12;  // characters
-#if PY_VERSION_HEX < 0x030C0000
-    if (!PyUnicode_IS_READY(text)) return false;
-#endif
-    if (PyUnicode_IS_ASCII(text) || !PyUnicode_IS_COMPACT(text) || PyUnicode_GET_LENGTH(text) < LONG) return false;
-    // Without the interpreter's lock, another thread may be about to write this pointer. Only Python itself follows it.
-    return !reinterpret_cast<const PyCompactUnicodeObject *>(text)->utf8 && !is_repeated(text);
-}
-
 // Appends code points as UTF-8; false for a surrogate.
 template <typename CodePoint>
 bool append_utf8(const CodePoint *from, size_t count, GrowingArray<unsigned char> &to) {
     constexpr size_t BLOCK = 1 << 14, MOST_BYTES = sizeof(CodePoint) == 1 ? 2 : sizeof(CodePoint) == 2 ? 3 : 4;
-    to.reserve(count, false);
     for (const CodePoint *const end = from + count; from != end;) {
         const size_t some = std::min(BLOCK, static_cast<size_t>(end - from));
         const unsigned char *const written = write_utf8(from, some, to.room(some * MOST_BYTES));
@@ -95,31 +82,20 @@ Source::Source(nb::handle object) {
 }
 
 void Source::read(PyObject *text) {
-    if (convert(text)) {
-        own_.shrink();  // a batch holds many texts at once
-        text_ = {own_.data(), own_.size(), true};
-        return;
+    constexpr size_t LONG = 1 << 12;  // characters
+    if (StrReader::suits(text, LONG)) {
+        StrReader reader(text);
+        own_.reserve(reader.left(), false);
+        if (reader.read(reader.left(), own_)) {
+            own_.shrink();  // a batch holds many texts at once
+            text_ = {own_.data(), own_.size(), true};
+            return;
+        }
     }
     Py_ssize_t size;
     const char *data = PyUnicode_AsUTF8AndSize(text, &size);
     if (!data) refuse(text);
     text_ = {reinterpret_cast<const unsigned char *>(data), static_cast<size_t>(size), true};
-}
-
-// Converts a str to UTF-8; false if that is left to Python, which has the UTF-8 already, or the error of a surrogate.
-bool Source::convert(PyObject *text) {
-#if GGUFBPE_READS_STR
-    if (!is_converted_here(text)) return false;
-    const auto length = static_cast<size_t>(PyUnicode_GET_LENGTH(text));
-    switch (PyUnicode_KIND(text)) {
-    case PyUnicode_1BYTE_KIND: return append_utf8(PyUnicode_1BYTE_DATA(text), length, own_);
-    case PyUnicode_2BYTE_KIND: return append_utf8(PyUnicode_2BYTE_DATA(text), length, own_);
-    default: return append_utf8(PyUnicode_4BYTE_DATA(text), length, own_);
-    }
-#else
-    static_cast<void>(text);
-    return false;
-#endif
 }
 
 void Source::copy(PyObject *object) {
@@ -137,5 +113,34 @@ void Source::copy(PyObject *object) {
     if (failed) throw nb::python_error();
     text_ = {to, size, false};
 }
+
+StrReader::StrReader(nb::handle text) : text_(text.ptr()), length_(static_cast<size_t>(PyUnicode_GetLength(text.ptr()))) {}
+
+#if GGUFBPE_READS_STR
+bool StrReader::suits(nb::handle object, size_t least) {
+    PyObject *const text = object.ptr();
+    if (!PyUnicode_Check(text)) return false;
+#if PY_VERSION_HEX < 0x030C0000
+    if (!PyUnicode_IS_READY(text)) return false;
+#endif
+    if (PyUnicode_IS_ASCII(text) || !PyUnicode_IS_COMPACT(text)) return false;
+    if (static_cast<size_t>(PyUnicode_GET_LENGTH(text)) < least) return false;
+    // Without the interpreter's lock, another thread may be about to write this pointer. Only Python itself follows it.
+    return !reinterpret_cast<const PyCompactUnicodeObject *>(text)->utf8 && !is_repeated(text);
+}
+
+bool StrReader::read(size_t count, GrowingArray<unsigned char> &to) {
+    const size_t some = std::min(count, left()), from = read_;
+    read_ += some;
+    switch (PyUnicode_KIND(text_)) {
+    case PyUnicode_1BYTE_KIND: return append_utf8(PyUnicode_1BYTE_DATA(text_) + from, some, to);
+    case PyUnicode_2BYTE_KIND: return append_utf8(PyUnicode_2BYTE_DATA(text_) + from, some, to);
+    default: return append_utf8(PyUnicode_4BYTE_DATA(text_) + from, some, to);
+    }
+}
+#else
+bool StrReader::suits(nb::handle, size_t) { return false; }
+bool StrReader::read(size_t, GrowingArray<unsigned char> &) { return false; }
+#endif
 
 }  // namespace ggufbpe

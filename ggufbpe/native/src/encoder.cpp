@@ -18,8 +18,6 @@ namespace {
 
 constexpr size_t WORTH_SHARING = 2 * PART_BYTES;  // bytes; a shorter text is for one thread
 constexpr size_t TEXTS = 1 << 15;                 // bytes of short texts that one thread takes at a time
-constexpr size_t LONG_TEXT = 1 << 20;             // bytes; for a longer one, room is reserved at once
-constexpr size_t BYTES_A_TOKEN = 3;               // room reserved at first: one token per so many
 constexpr size_t MOST_PARTS = 1024;               // that a model takes at a time
 constexpr size_t STEPS_A_FRAGMENT = 64;           // the cost of a short one, in bytes looked at
 

@@ -30,6 +30,9 @@ struct Text {
     bool is_valid;  // known to be UTF-8
 };
 
+constexpr size_t LONG_TEXT = 1 << 20;  // bytes; for a longer one, room is reserved at once
+constexpr size_t BYTES_A_TOKEN = 3;    // room reserved at first: one token per so many
+
 struct EncodeOptions {
     bool add_special = true;
     bool parse_special = true;
@@ -84,6 +87,8 @@ public:
                                                                const Poll &poll) const;
 
     const TextModel &model() const { return *model_; }
+    const std::vector<int32_t> &before() const { return before_; }
+    const std::vector<int32_t> &behind() const { return behind_; }
 
 private:
     const Partition &partition(bool parse_special, const Poll &poll) const;
