@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Iterator
 
 from ..._util.errors import InvalidUTF8Error, UnsupportedTokenizerError, printable
 from ...gguf.constants import KEY_ARCHITECTURE, TokenizerKey
-from ...models import SUPPORTED
+from ...models import SUPPORTED, tokenizer_model
 from .bos_checks import bos_is_eos, bos_switched_off
 from .facts import Facts
 from .family_checks import added_text, fix_of_name, known_family, last_tokens_missing
@@ -63,11 +63,12 @@ _NAMES_OF_KINDS = (_K.MODEL, _K.PRE, KEY_ARCHITECTURE)  # llama.cpp knows none t
 def findings_of(model: Facts, but: Container[Check] = ()) -> list[Finding]:
     """Return what the checks find in a model, the most severe first; without those of the checks in `but`."""
     kind = model.kind
+    has_pre = all(tokenizer_model(name).has_pre_tokenizer for name in (model.model, *model.likely_models))
     found = [
         finding
         for check in CHECKS
         if (kind.is_supported or check in COMMON_CHECKS)
-        and (kind.has_pre_tokenizer or check not in BYTE_PAIR_CHECKS)
+        and (has_pre or check not in BYTE_PAIR_CHECKS)
         and check not in but
         for finding in check(model)
     ]
@@ -98,6 +99,8 @@ def _refusal(model: Facts, found: list[Finding]) -> Iterator[Finding]:
     """The error of opening the tokenizer, unless a finding already reports an error in that key."""
     error = model.refusal
     if error is None or isinstance(error, UnsupportedTokenizerError):
+        return
+    if error.key == _K.MERGES and model.likely_models:  # which need none
         return
     if any(finding.severity == "error" and finding.where.key == error.key for finding in found):
         return

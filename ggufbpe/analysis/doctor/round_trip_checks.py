@@ -149,9 +149,9 @@ def dropped_spaces(model: Facts) -> Iterator[Finding]:
 def line_break(model: Facts) -> Iterator[Finding]:
     """A vocabulary without a token for the newline character."""
     tokenizer = model.tokenizer
-    if tokenizer is None or model.kind.drops_white_space or model.kind.needs_bytes:
-        return  # `unwritable_bytes` reports the byte
-    if tokenizer.nl_id is None:
+    if tokenizer is None or model.kind.drops_white_space or model.likely_models:
+        return
+    if tokenizer.nl_id is None and not model.kind.needs_bytes:  # whose bytes `unwritable_bytes` reports
         yield Finding(
             "warning",
             "no_line_break",

@@ -240,7 +240,7 @@ def _family_has(model: Facts, key: str) -> str:
 
 def missing_special_ids(model: Facts) -> Iterator[Finding]:
     """BOS, EOS and UNK without a key, and those that would be added but do not exist."""
-    if model.tokenizer is None:
+    if model.tokenizer is None or model.likely_models:
         return
     vocabulary = model.tokenizer.vocabulary
     unknown = vocabulary.special_ids["unk"]
