@@ -324,11 +324,13 @@ class ChatTemplate:
         for schema in schemas:
             check_schema(schema)
         of_answer = [schema for schema in schemas if schema is request.json_schema]
-        check_patterns(of_answer)
-        if len(schemas) > len(of_answer) and family.grammar_of_tools:
-            check_patterns([], of_tools) if family.grammar_of_tools == "arguments" else check_patterns(
-                of_tools
-            )
+        of_tools = of_tools if len(schemas) > len(of_answer) else []
+        if request.tools and request.tool_choice in family.without_answer:
+            of_answer = []
+        elif of_answer and family.read_schemas == "tools answer":
+            of_tools = []
+        by = family.grammar_of_tools
+        check_patterns(of_answer + (of_tools if by == "whole" else []), of_tools if by == "arguments" else [])
         return text, prefill, not request.continuation or family.may_begin_with(prefill, request)
 
     def _prefill(self, family: Handling, last: Message, request: Request) -> str:

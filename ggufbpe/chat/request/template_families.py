@@ -46,8 +46,10 @@ class Handling:
     json_openings: tuple[str, ...] = ()  # of which it expects one first, if JSON is asked for
     # of the request: "answer", "tools" or both; "either" is that of the answer first
     read_schemas: str = "either"
-    # what it has of the schemas of tools: "whole", "arguments" or nothing
+    # what the grammar has of the schemas of tools: "whole", "arguments" or nothing
     grammar_of_tools: str = "arguments"
+    # and the values of tool_choice for which it lacks the schema of the answer if there are tools
+    without_answer: tuple[str, ...] = ()
     output: str = "peg-native"  # the name of that parser
 
     def schemas(self, request: Request) -> list[Any]:
@@ -236,7 +238,14 @@ _GEMMA_4 = Handling(
     handler="turn_of_model",
 )
 _LFM_OPENING = "<|im_start|>assistant\n"
-_LFM = _LFM_OPENING + "<think>"
+_LFM = Handling(
+    ("<|tool_list_start|>", "<|tool_list_end|>"),
+    start=_LFM_OPENING + "<think>",
+    middle="</think>",
+    opening=_LFM_OPENING,
+    read_schemas="answer without tools",
+    adjust=_as_thinking,
+)
 _CALL_AND_PARAMETERS = ("<tool_call>", "<function=", "<parameter=")
 
 HANDLINGS = (
@@ -248,6 +257,7 @@ HANDLINGS = (
         json_openings=(FENCE, *WHITE_SPACE),
         adjust=_in_blocks,
         grammar_of_tools="whole",
+        without_answer=("auto",),
     ),
     replace(_HARMONY, present=("chat_format=llm-jp-harmony-v1",), opening="<|start|>"),
     _HARMONY,
@@ -302,24 +312,10 @@ HANDLINGS = (
         read_schemas="answer tools",
         middle="<|END_THINKING|><|START_TEXT|>",
         grammar_of_tools="whole",
+        without_answer=("required",),
     ),
-    Handling(
-        ("<|tool_list_start|>", "<|tool_list_end|>"),
-        start=_LFM,
-        middle="</think>",
-        opening=_LFM_OPENING,
-        read_schemas="answer without tools",
-        adjust=_as_thinking,
-    ),
-    Handling(
-        ("List of tools: [",),
-        ("<|tool_list_start|>",),
-        start=_LFM,
-        middle="</think>",
-        opening=_LFM_OPENING,
-        read_schemas="answer without tools",
-        adjust=_as_thinking,
-    ),
+    _LFM,
+    replace(_LFM, present=("List of tools: [",), absent=("<|tool_list_start|>",)),
     Handling(
         ("<|role_sep|>", "<|message_sep|>"),
         ("<|function_call|>",),
@@ -343,6 +339,7 @@ HANDLINGS = (
         start="<｜Assistant｜><think>",
         opening="<｜Assistant｜>",
         read_schemas="tools answer",
+        without_answer=("auto", "none"),
         middle="</think>",
     ),
     Handling(
@@ -350,6 +347,7 @@ HANDLINGS = (
         start="<｜Assistant｜><think>",
         opening="<｜Assistant｜>",
         read_schemas="tools answer",
+        without_answer=("auto", "none"),
         middle="</think>",
         adjust=_results_in_order,
         handler="closed_without_reasoning",
@@ -377,6 +375,7 @@ HANDLINGS = (
         start="<|im_start|>assistant\n<think>\n",
         opening="<|im_start|>assistant\n",
         middle="\n</think>\n\n",
+        without_answer=("auto",),
     ),
     Handling(
         _CALL_AND_PARAMETERS,
@@ -385,6 +384,7 @@ HANDLINGS = (
         opening="<|im_start|>assistant\n",
         thinking=False,
         handler="without_reasoning",
+        without_answer=("auto",),
     ),
 )
 

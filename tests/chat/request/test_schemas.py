@@ -172,6 +172,17 @@ GRAMMARS: dict[str, tuple[str, dict[str, Any], bool]] = {
     "one that has to be called": ("meta-llama-Llama-3.1-8B-Instruct", {"tool_choice": "required"}, True),
     "a grammar without schemas": ("MiniMax-M3", {}, False),
     "an answer with a wrong one": ("MiniMax-M3", {"json_schema": _WRONG}, True),
+    "an answer in a grammar for calls": ("Qwen3-Coder", {"json_schema": _WRONG}, False),
+    "an answer in a grammar for no calls": (
+        "deepseek-ai-DeepSeek-V3.2",
+        {"json_schema": _WRONG, "tool_choice": "none"},
+        False,
+    ),
+    "calls in a grammar for an answer": (
+        "deepseek-ai-DeepSeek-V3.2",
+        {"json_schema": {"type": "object"}, "tool_choice": "required"},
+        False,
+    ),
 }
 
 
