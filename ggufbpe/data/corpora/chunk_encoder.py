@@ -25,7 +25,7 @@ from .document_notes import Note
 from .documents import Options, may_lack_tokens
 from .long_lines import LONG_LINE, text_of_long_line
 from .marked_ids import ENDS, IS_WRITTEN, ended
-from .records import CorpusError, begins_as_utf8, decoded_line, fields_of, record_of, text_bytes
+from .records import CorpusError, as_text, begins_as_utf8, decoded_line, fields_of, record_of, text_bytes
 
 _MUCH = 1 << 24  # tokens; more are left in several arrays
 _AT_ONCE = 1 << 12  # documents; even an empty one takes memory
@@ -175,7 +175,7 @@ class ChunkEncoder:
         for row in data:
             try:
                 if self._options.is_chat:
-                    yield self._options.chat(dict(zip(columns, map(_as_text, row))))
+                    yield self._options.chat(dict(zip(columns, map(as_text, row))))
                 else:
                     yield text_bytes(row[0], self._options.text_column)
             except ValueError as error:
@@ -355,7 +355,3 @@ def _split(data: bytes) -> list[bytes]:
     if not lines[-1]:
         lines.pop()
     return lines
-
-
-def _as_text(value: Any) -> Any:
-    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value

@@ -12,6 +12,7 @@ from .records import (
     DEFAULT_FIELD,
     CorpusError,
     Report,
+    as_text,
     decoded_line,
     fields_of,
     has_json_lines,
@@ -50,7 +51,7 @@ def records(
         if len(line) >= LONG_LINE and (fields := fields_of_long_line(line, columns)):
             text, *others = fields
             if isinstance(text, bytes):
-                return text, dict(zip(columns[1:], map(_as_text, others)))
+                return text, dict(zip(columns[1:], map(as_text, others)))
         record = record_of(decoded_line(line), field)
         return original_bytes(record.text), record.fields
 
@@ -85,7 +86,7 @@ def read_chat_records(
     rows = (row for some in table_rows(stream, name, columns, may_lack=True) for row in some)
 
     def read_row(row: Row) -> T:
-        return read(dict(zip(columns, map(_as_text, row))))
+        return read(dict(zip(columns, map(as_text, row))))
 
     return _read_each(enumerate(rows, 1), read_row, name, "row", report)
 
@@ -119,10 +120,6 @@ def _of_table(
         if not isinstance(text, (str, bytes)):
             raise ValueError(f"the column {printable(column)} has no text")
         data = text if isinstance(text, bytes) else original_bytes(text)
-        return data, dict(zip(columns[1:], map(_as_text, others)))
+        return data, dict(zip(columns[1:], map(as_text, others)))
 
     return _read_each(enumerate(rows, 1), read, name, "row", report)
-
-
-def _as_text(value: Any) -> Any:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

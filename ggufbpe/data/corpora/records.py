@@ -374,6 +374,11 @@ def text_bytes(value: object, column: str) -> bytes:
     raise ValueError(f"the column {printable(column)} has {_kind_of(value)}, not a text")
 
 
+def as_text(value: object) -> object:
+    """A value of a table, of which bytes are a text as `decoded_line` has it."""
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
+
+
 def begins_as_utf8(text: bytes) -> bool:
     """Whether the first bytes of a text are UTF-8; looking at all of them would slow encoding down by a tenth."""
     head = text[:_HEAD]

@@ -186,3 +186,24 @@ def test_the_command(run: Run, tmp_path: Path) -> None:
     found = json.loads(run(*given, tmp_path / "chats.jsonl", "--json").text)
     expected = [sum(tok.count(text) for text in prompts(tok, CHATS)) for tok in (TOK, OTHER)]
     assert [row["tokens"] for row in found["total"]] == expected
+
+
+def test_a_chat_that_is_not_utf8_is_refused_in_tables_as_in_json_lines(tmp_path: Path) -> None:
+    """As by `encode_corpus` and llama-server."""
+    messages = b'[{"role": "user", "content": "Hi \xff"}]'
+    (tmp_path / "a.jsonl").write_bytes(b'{"messages": ' + messages + b"}\n")
+    pq.write_table(pa.table({"messages": [messages]}), tmp_path / "a.parquet")
+    told: list[str] = []
+    for name in ("a.jsonl", "a.parquet"):
+        found = stats(
+            TOK,
+            tmp_path / name,
+            chats=True,
+            chat_template=CHATML,
+            report=lambda _, error: told.append(str(error)),
+        )
+        assert not found.rows
+    assert told == [
+        f"left out: {what} 1: messages[0].content has a lone surrogate at position 3"
+        for what in ("line", "row")
+    ]
