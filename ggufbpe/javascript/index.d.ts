@@ -6,6 +6,11 @@ export type Model = ArrayBufferLike | ArrayBufferView | Blob | URL | string;
 /** A text. A string is encoded as by `TextEncoder`: half of a surrogate pair becomes U+FFFD. Bytes are taken as they are. */
 export type Text = string | Uint8Array;
 
+// Arrays in memory that is not shared: since TypeScript 5.7, the type of an array says so.
+type Int32s = ReturnType<Int32Array["slice"]>;
+type Uint32s = ReturnType<Uint32Array["slice"]>;
+type Bytes = ReturnType<Uint8Array["slice"]>;
+
 export interface OpenOptions {
   /** `ggufbpe.wasm`, compiled; for bundlers and workers where the package cannot load it from beside its own files. */
   module?: WebAssembly.Module;
@@ -34,12 +39,12 @@ export interface DecodeOptions {
 }
 
 export interface Encoding {
-  ids: Int32Array;
+  ids: Int32s;
   /**
    * Where each token lies in the text: token i from `offsets[2 * i]` up to `offsets[2 * i + 1]`. For a string these are
    * indices as `slice` takes them, and tokens that share a character each have all of it; for bytes, numbers of bytes.
    */
-  offsets: Uint32Array;
+  offsets: Uint32s;
 }
 
 /** How ids have changed: the first `kept` are as before, `removed` behind them are gone, `inserted` are in their place. */
@@ -109,7 +114,7 @@ export class Tokenizer {
   readonly bytesRead: number;
 
   /** The ids of a text, as `llama_tokenize` gives them. */
-  encode(text: Text, options?: EncodeOptions): Int32Array;
+  encode(text: Text, options?: EncodeOptions): Int32s;
   /** The ids of a text, and where each lies in it. */
   encodeWithOffsets(text: Text, options?: EncodeOptions): Encoding;
   /** The number of ids of a text. */
@@ -120,7 +125,7 @@ export class Tokenizer {
   /** The text of ids; bytes that form no character become U+FFFD. */
   decode(ids: Iterable<number>, options?: DecodeOptions): string;
   /** The bytes of ids, as `llama_detokenize` gives them. */
-  decodeBytes(ids: Iterable<number>, options?: DecodeOptions): Uint8Array;
+  decodeBytes(ids: Iterable<number>, options?: DecodeOptions): Bytes;
   /** Ids in, one by one; text out, as soon as no further id can change it. */
   decodeStream(options?: DecodeOptions): DecodeStream;
 
@@ -139,7 +144,7 @@ export class Tokenizer {
   /** Whether a token ends a generation (`llama_vocab_is_eog`); false for an id that no token has. */
   isEndOfGeneration(id: number): boolean;
   /** The bytes of a token (`llama_token_to_piece`); control tokens are empty unless `special`, which is the default. */
-  piece(id: number, options?: { special?: boolean }): Uint8Array;
+  piece(id: number, options?: { special?: boolean }): Bytes;
   /** A token as the file writes it: `"Ġworld"` for `" world"`. */
   tokenText(id: number): string;
   /** The id of the token that the file writes so, or null. */
@@ -162,7 +167,7 @@ export class IncrementalEncoding {
   /** The number of ids of all of the text so far. */
   readonly count: number;
   /** The ids of all of the text so far, which are those of `encode`, without a half of a pair that waits. */
-  readonly ids: Int32Array;
+  readonly ids: Int32s;
 }
 
 /** Text from ids that come one by one. */
