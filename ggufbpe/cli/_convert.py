@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from ..analysis.conversion.parity import verdict_on
 from ..analysis.views import answers, terminal
 from ..analysis.views.flag_names import with_flags
 from . import _output
-from ._arguments import Parser, UsageError
+from ._arguments import Parser
 from ._input import read_file
 
 if TYPE_CHECKING:
@@ -100,12 +99,6 @@ def _characters(points: tuple[int, ...]) -> str:
 def lines_of(path: str) -> Iterator[str]:
     """The lines of a text file, each with its line break."""
     return iter(read_file(path).decode("utf-8", "replace").splitlines(keepends=True))
-
-
-def check_json(arguments: argparse.Namespace) -> None:
-    """`UsageError` where both the file and the report would go to standard output."""
-    if arguments.json and arguments.output == "-":
-        raise UsageError("-o - and --json: only one of them can be standard output")
 
 
 def tell(line: str, on_stderr: bool) -> None:

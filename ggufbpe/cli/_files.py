@@ -95,6 +95,20 @@ def require_folder(target: str) -> None:
         raise UsageError(f"{printable(target)}: nothing can be written there")
 
 
+def is_standard_output(path: str) -> bool:
+    """Whether what is written to `path` goes to standard output: "-", or a device or pipe that stands for it."""
+    try:
+        return path == "-" or (is_special(path) and os.path.samestat(os.stat(path), os.fstat(1)))
+    except OSError:  # it is closed
+        return False
+
+
+def check_json(arguments: argparse.Namespace) -> None:
+    """`UsageError` where both the file and the report would go to standard output."""
+    if arguments.json and is_standard_output(arguments.output or ""):
+        raise UsageError(f"-o {arguments.output} and --json: only one of them can be standard output")
+
+
 def check_page(arguments: argparse.Namespace) -> None:
     """`UsageError` for --html with --json, and for a page that cannot be written; before any work."""
     if arguments.html is None:

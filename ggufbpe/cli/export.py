@@ -16,8 +16,8 @@ from ..convert.importers.import_files import file_in, files_read
 from ..tokenizer import Tokenizer
 from . import _output
 from ._arguments import Parser, UsageError, overrides_of
-from ._convert import add_check, agreement_lines, check_json, converted_answer, lines_of, tell
-from ._files import require_free, write_outputs
+from ._convert import add_check, agreement_lines, converted_answer, lines_of, tell
+from ._files import check_json, is_standard_output, require_free, write_outputs
 from ._given_models import model_path
 from ._progress import waiting, waiting_for
 
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
         _output.write_json(shown)
         return int(unexplained(found, export.limits))
     for line in [*told, *agreement_lines(found)]:
-        tell(line, on_stderr="-" in files)
+        tell(line, on_stderr=any(map(is_standard_output, files)))
     return int(unexplained(found, export.limits))
 
 

@@ -31,7 +31,7 @@ from ..hub.model_location import ModelLocation
 from ..tokenizer.inputs import TextOrPath
 from . import _output
 from ._arguments import Parser, UsageError, overrides_of
-from ._files import require_free, require_path
+from ._files import check_json, is_standard_output, require_free, require_path
 from ._given_models import required_model
 from ._input import read_stdin
 from ._signals import termination_as_exit
@@ -97,6 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("where should the copy go? Give -o PATH, or --in-place to change the model itself")
     if arguments.output is not None:
         require_path(arguments.output, "this command examines the copy before it puts it in place", "path")
+    check_json(arguments)
     templates = _chat_templates(arguments.chat_template)
     try:
         with termination_as_exit():
@@ -115,14 +116,19 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     lines = [line for change in done.changes for line in _lines(change)]
     how = {"in place": "only its metadata, in place; ", "shared": "sharing the tensors on disk; "}
-    size = f"{how.get(done.written, '')}{done.size} bytes, {counted(done.tensors, 'tensor')} unchanged"
+    size = f"{done.size} bytes, " * bool(done.size)  # a pipe has none
+    size = f"{how.get(done.written, '')}{size}{counted(done.tensors, 'tensor')} unchanged"
     lines.append(f"wrote {terminal.one_line(done.path)} ({size})")
     if isinstance(model, ModelLocation) and model.store:
         from ..hub.stores.all_stores import how_to_use
 
         why = f"a copy, since {model.store}'s own files are not changed"
         lines.append(terminal.one_line(f"{why}; {how_to_use(model.name, model.store, done.path)}"))
-    _output.write_lines(lines)
+    if is_standard_output(done.path):
+        for line in lines:
+            _output.note(line)
+    else:
+        _output.write_lines(lines)
     return 0
 
 

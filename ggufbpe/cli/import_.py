@@ -10,8 +10,8 @@ from ..analysis.conversion.import_vocabulary import ImportedVocabulary, import_v
 from ..convert.importers.import_files import file_in, files_read
 from . import _output
 from ._arguments import Parser
-from ._convert import add_check, agreement_lines, check_json, converted_answer, lines_of, tell
-from ._files import require_free, write_outputs
+from ._convert import add_check, agreement_lines, converted_answer, lines_of, tell
+from ._files import check_json, is_standard_output, require_free, write_outputs
 
 
 def add_arguments(parser: Parser) -> None:
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         _output.write_json(_answer(found, source, target))
         return int(not found.is_explained)
     for line in _lines(found, target):
-        tell(line, on_stderr=target == "-")
+        tell(line, on_stderr=is_standard_output(target))
     return int(not found.is_explained)
 
 

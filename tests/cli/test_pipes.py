@@ -1,8 +1,13 @@
-"""What is not written to a terminal has whole lines: a pipe gets what a terminal without an edge would."""
+"""What is not written to a terminal has whole lines: a pipe gets what a terminal without an edge would.
+
+A pipe that gets a file gets nothing else.
+"""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,3 +63,25 @@ def test_lines_are_whole_in_a_pipe(
 
 def without_rates(text: str) -> list[str]:
     return [line for line in text.splitlines() if not line.endswith("MB/s")]
+
+
+WRITERS = {
+    "export": ["export", "a.gguf", "--to", "vocab-gguf", "--no-check"],
+    "import": ["import", "vocab.txt", "--no-check"],
+    "fix": ["fix", "a.gguf", "--set", "general.name=x"],
+}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such devices there")
+@pytest.mark.parametrize("command", WRITERS)
+def test_a_pipe_gets_the_file_alone(command: str, folder: Path) -> None:
+    (folder / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nhello\n")
+    written = [sys.executable, "-m", "ggufbpe", *WRITERS[command], "-o"]
+    subprocess.run([*written, "file.gguf"], check=True, capture_output=True)
+    piped = subprocess.run([*written, "/dev/stdout"], check=True, capture_output=True)
+    assert piped.stdout == (folder / "file.gguf").read_bytes()
+    assert b"wrote /dev/stdout" in piped.stderr
+    assert b"(0 bytes" not in piped.stderr
+    both = subprocess.run([*written, "/dev/stdout", "--json"], capture_output=True)
+    assert both.returncode == 2
+    assert b"only one of them can be standard output" in both.stdout
