@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 from ..._util.errors import printable
+from .json_numbers import float_text
 
 
 class JSONError(ValueError):
@@ -79,7 +81,11 @@ def _number(digits: str) -> float:
 def dumped(value: Any, indent: int | None = None) -> str:
     """A value as compact JSON."""
     separators = (",", ":") if indent is None else (",", ": ")
-    return json.dumps(value, ensure_ascii=False, separators=separators, indent=indent, allow_nan=False)
+    text = json.dumps(value, ensure_ascii=False, separators=separators, indent=indent, allow_nan=False)
+    return _STRING_OR_FLOAT.sub(lambda match: float_text(float(match[1])) if match[1] else match[0], text)
+
+
+_STRING_OR_FLOAT = re.compile(r'"(?:[^"\\]+|\\.)*"|(-?[0-9]+(?:\.[0-9]+(?:e[+-][0-9]+)?|e[+-][0-9]+))')
 
 
 def kind_name(value: Any) -> str:
