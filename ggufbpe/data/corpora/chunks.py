@@ -174,8 +174,8 @@ class ChunkReader:
             if end:
                 parts.append(memoryview(block)[:end])  # copied once, with the others
                 chunk = Chunk(kind, [b"".join(parts)], place, size + end)
-                following = _place_after(place, chunk.data[0])
-                chunk, place = chunk._replace(records=following.record - place.record), following
+                chunk = chunk._replace(records=chunk.data[0].count(b"\n"))
+                place = CorpusPlace(place.input, place.offset + chunk.size, place.record + chunk.records)
                 # copied now, so that no line of a gigabyte is kept during the yield
                 parts = [memoryview(block)[end:]]
                 yield chunk
@@ -246,10 +246,6 @@ def _joined(small: Sequence[Chunk], size: int) -> Chunk:
     """Joins chunks of one small file each, of inputs that follow each other."""
     data = [file for chunk in small for file in chunk.data]
     return small[0]._replace(data=data, size=size, read=small[-1].read)
-
-
-def _place_after(place: CorpusPlace, data: bytes) -> CorpusPlace:
-    return CorpusPlace(place.input, place.offset + len(data), place.record + data.count(b"\n"))
 
 
 def _skip(stream: Any, offset: int, may_seek: bool) -> None:
