@@ -49,6 +49,11 @@ def tokenizer_model(name: str) -> TokenizerModel:
     return model
 
 
+def is_known(name: str) -> bool:
+    """Check that llama.cpp knows a tokenizer model; it refuses a file that names another."""
+    return name in _HOMES or name in _UNSUPPORTED
+
+
 def model_with_pre(pre: str) -> TokenizerModel:
     """The model for a new vocabulary with this pre-tokenizer."""
     models = map(tokenizer_model, SUPPORTED)

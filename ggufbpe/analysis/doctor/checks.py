@@ -9,8 +9,9 @@ import re
 from collections.abc import Callable, Container, Iterator
 
 from ..._util.errors import InvalidUTF8Error, UnsupportedTokenizerError, printable
+from ..._util.llama_cpp_states import FOLLOWED
 from ...gguf.constants import KEY_ARCHITECTURE, TokenizerKey
-from ...models import SUPPORTED, tokenizer_model
+from ...models import SUPPORTED, is_known, tokenizer_model
 from .bos_checks import bos_is_eos, bos_switched_off
 from .facts import Facts
 from .family_checks import added_text, fix_of_name, known_family, last_tokens_missing
@@ -83,12 +84,21 @@ def in_order(found: list[Finding]) -> list[Finding]:
 
 def _other_tokenizer(model: Facts) -> Iterator[Finding]:
     if isinstance(model.refusal, UnsupportedTokenizerError):
+        checked = (
+            "Only what all tokenizers have in common was checked: types, special ids, duplicates, template."
+        )
+        known, supported = is_known(model.model), ", ".join(SUPPORTED)
         yield Finding(
-            "note",
+            "note" if known else "error",
             "not_bpe",
-            f"ggufbpe does not support this tokenizer, {printable(model.model)}.",
-            "Only what all tokenizers have in common was checked: types, special ids, duplicates, template.",
-            f"nothing to do; ggufbpe supports {', '.join(SUPPORTED)}",
+            f"{'ggufbpe does not support' if known else 'llama.cpp does not know'} this tokenizer, "
+            f"{printable(model.model)}.",
+            checked
+            if known
+            else f"llama.cpp refuses the file, unless it is newer than {FOLLOWED}. {checked}",
+            f"nothing to do; ggufbpe supports {supported}"
+            if known
+            else f"convert the model again; {_K.MODEL} must be one of {supported}",
             model.key(_K.MODEL),
             None,
             f"It is {model.kind.description}.",

@@ -475,9 +475,15 @@ def test_every_finding_that_there_is_has_a_defect() -> None:
 
 def test_a_tokenizer_that_is_not_supported_has_the_defects_that_all_can_have(tmp_path: Path) -> None:
     keys = {**with_tokens("Ġthe", "", "[PAD9]"), K.MODEL: "of tomorrow", K.EOS_ID: 10**6, K.ADD_BOS: 1}
-    found = {each.id for each in found_in(variant(tmp_path, keys))}
-    assert found >= {"not_bpe", "wrong_type", "duplicate_tokens", "special_id_out_of_range", "padding_tokens"}
+    findings = found_in(variant(tmp_path, keys))
+    assert ("not_bpe", "error") in [
+        (each.id, each.severity) for each in findings
+    ]  # llama.cpp refuses the file
+    found = {each.id for each in findings}
+    assert found >= {"wrong_type", "duplicate_tokens", "special_id_out_of_range", "padding_tokens"}
     assert found.isdisjoint(("bytes_missing", "unreachable_tokens"))
+    known = found_in(variant(tmp_path, {K.MODEL: "test"}))
+    assert ("not_bpe", "note") in [(each.id, each.severity) for each in known]
 
 
 def test_without_any_merge_text_is_not_told_from_markers(tmp_path: Path) -> None:
