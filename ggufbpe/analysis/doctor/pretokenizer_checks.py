@@ -9,6 +9,7 @@ from ..._util.errors import printable
 from ..._util.wording import listed
 from ...gguf.constants import TokenizerKey
 from ...models import tokenizer_model
+from ...models.bpe.merge import BYTE_CHARS, byte_level
 from ...models.known_families import splits_like
 from ...models.pretokenizers.families import Family
 from ...models.pretokenizers.hf_splitting import DIFFERENCES
@@ -17,6 +18,7 @@ from .facts import Facts
 from .finding import Finding
 
 _K = TokenizerKey
+_SPELT_TWICE = byte_level(BYTE_CHARS[ord(" ")])  # a space in bytes, in bytes
 _COSTS_MORE = 0.5  # than the family's own pre-tokenizer, in terms of `Family.cost`
 
 _SPLIT_WHY = (
@@ -32,6 +34,8 @@ def pre_tokenizer(model: Facts) -> Iterator[Finding]:
     if any(tokenizer_model(name).ignores_pre for name in model.likely_models):
         return
     if _K.PRE in model.file and model.pre is None:  # of a wrong type, or not UTF-8, which other checks report
+        return
+    if _SPELT_TWICE in model.ids and BYTE_CHARS[ord(" ")] not in model.ids:  # `lost_bytes` reports it
         return
     found = model.evidence
     own = found.own

@@ -9,6 +9,7 @@ from ggufbpe.analysis.doctor.bos_checks import bos_is_eos
 from ggufbpe.analysis.doctor.facts import Facts
 from ggufbpe.analysis.doctor.pretokenizer_checks import hugging_face_splitting, pre_tokenizer
 from ggufbpe.gguf.constants import GGUFValueType
+from ggufbpe.models.bpe.merge import byte_level
 from ggufbpe.models.pretokenizers.families import Evidence, Family
 
 __all__ = ["facts_of"]  # the fixture
@@ -27,6 +28,13 @@ __all__ = ["facts_of"]  # the fixture
 )
 def test_names(pre: object, expected: list[tuple[str, str]], facts_of: FactsOf) -> None:
     assert found(pre_tokenizer(facts_of(small_keys(pre=pre)))) == expected
+
+
+def test_tokens_that_are_spelt_twice_in_bytes_point_to_none(facts_of: FactsOf) -> None:
+    """Every pre-tokenizer cuts most of them, so that the likeliest one is no better than any other."""
+    keys = small_keys(pre="llama-bpe", merges=["1 2", "12 3", "123 4", "1234 5", "12345 6"])
+    keys[K.LIST] = list(map(byte_level, keys[K.LIST]))
+    assert not list(pre_tokenizer(facts_of(keys)))
 
 
 def test_a_name_that_the_tokens_contradict(facts_of: FactsOf) -> None:
