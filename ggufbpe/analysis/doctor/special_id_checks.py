@@ -54,7 +54,7 @@ def wrong_special_ids(model: Facts) -> Iterator[Finding]:
                     "error",
                     "special_id_out_of_range",
                     f"The file gives {name.upper()} an id that no token has.",
-                    f"llama.cpp ignores it, and {instead}. {_SPECIAL_WHY}",
+                    f"llama.cpp ignores it, and {instead}." + f" {_SPECIAL_WHY}" * _is_telling(model, name),
                     fix,
                     model.key(key),
                     None,
@@ -165,10 +165,15 @@ def _is_of_wrong_kind(model: Facts, key: str, token: int) -> bool:
         ends = text in END_OF_GENERATION or text in TEXTS_OF_IDS[_K.EOS_ID] or _is_named_end(model, text)
         at_end, before_next = model.rendered.behind_answer if model.rendered else (b"", b"")
         written = original_bytes(text)
-        if written in at_end + before_next:
-            return not ends and written not in at_end and _has_end(model, at_end)
+        # the template may write `eos_token`, whatever that is
+        is_variable = text in _OTHER_USES and text not in model.template
+        if written in at_end + before_next and not is_variable:
+            before = at_end.removesuffix(written)
+            return not ends and written not in before and _has_end(model, before)
         return not ends and (theirs is not None or is_apart)
-    if key != _K.BOS_ID or not model.adds("bos") or text in TEXTS_OF_IDS[_K.BOS_ID]:
+    if key != _K.BOS_ID or not model.adds("bos"):
+        return False
+    if text in TEXTS_OF_IDS[_K.BOS_ID] and token != model.id_of_family(_K.EOS_ID):
         return False
     is_apart |= text in TEXTS_OF_IDS[_K.EOS_ID]
     return theirs is not None or (is_apart and usual_token(model, key) is not None)

@@ -58,6 +58,7 @@ def test_removal_is_offered_where_no_wrong_default_follows(
 ) -> None:
     [finding] = wrong_special_ids(facts_of(small_keys(**keys)))
     assert ("remove the key" in finding.fix) is is_offered
+    assert ("answers may never end" in finding.why) is (finding.where.key == K.EOS_ID)
 
 
 def test_of_a_marker_the_type_is_wrong_and_of_text_the_id(facts_of: FactsOf) -> None:
@@ -238,7 +239,9 @@ UNMARKED = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}\n{%
         ("<|im_start|>", UNMARKED, False),  # generation may stop at the next message
         ("<|im_end|>", CHATML, False),
         ("<|endoftext|>", CHATML, False),
-        ("<|im_start|>", CHATML + "{{ eos_token }}", False),
+        ("<|im_start|>", CHATML + "{{ eos_token }}", True),  # behind an end, the template writes any EOS
+        ("<|im_start|>", UNMARKED + "{{ eos_token }}", False),
+        ("<unk>", UNMARKED + "{{ eos_token }}", True),
     ],
 )
 @pytest.mark.parametrize("family", [None, "Qwen 2"])
@@ -246,7 +249,7 @@ def test_what_begins_the_next_message_is_no_eos(
     family: str | None, eos: str, template: str, is_found: bool, facts_of: FactsOf
 ) -> None:
     keys = {**(family_keys(family) if family else small_keys()), K.CHAT_TEMPLATE: template}
-    markers = [each for each in ("<|im_start|>", "<|im_end|>") if each not in keys[K.LIST]]
+    markers = [each for each in ("<|im_start|>", "<|im_end|>", "<unk>") if each not in keys[K.LIST]]
     keys[K.LIST], keys[K.TOKEN_TYPE] = (
         [*keys[K.LIST], *markers],
         [*keys[K.TOKEN_TYPE], *[CONTROL] * len(markers)],
@@ -254,6 +257,13 @@ def test_what_begins_the_next_message_is_no_eos(
     keys[K.EOS_ID] = keys[K.LIST].index(eos)
     findings = list(wrong_special_ids(facts_of(keys)))
     assert found(findings) == ([("special_id_of_wrong_kind", "warning")] if is_found else [])
+
+
+def test_the_eos_of_a_family_that_adds_bos_is_no_bos(facts_of: FactsOf) -> None:
+    """<|endoftext|> is the BOS of other families."""
+    model = facts_of(family_keys("Phi-3", bos_token_id=32000, add_bos_token=True, merges=None))
+    [finding] = wrong_special_ids(model)
+    assert (finding.id, finding.fix) == ("special_id_of_wrong_kind", model.set(K.BOS_ID, 1))
 
 
 def test_of_an_own_end_that_is_plain_text_the_type_is_wrong(facts_of: FactsOf) -> None:
