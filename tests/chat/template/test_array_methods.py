@@ -43,6 +43,8 @@ RESULTS: dict[str, tuple[Method, tuple[Any, ...], Any]] = {
     "sorted": (arrays.sort, ([3, 1, 2],), [1, 2, 3]),
     "sorted from the greatest": (arrays.sort, ([3, 1, 2], Keyword("reverse", True)), [3, 2, 1]),
     "sorted by an attribute": (arrays.sort, (ROWS, Keyword("attribute", "n")), [ROWS[1], ROWS[0], ROWS[2]]),
+    "sorted beside an item without order": (arrays.sort, ([3, None, 1],), [1, 3, None]),
+    "sorted in spite of one": (arrays.sort, (["q", 1, None, 2.5, 3],), [1, "q", None, 2.5, 3]),
     "reversed": (arrays.reverse, ([1, 2, 3],), [3, 2, 1]),
     "the smallest": (arrays.least, ([3, 1, 2],), 1),
     "the greatest by an attribute": (arrays.greatest, (ROWS, Keyword("attribute", "n")), ROWS[2]),
