@@ -63,7 +63,9 @@ function importsOf(library) {
 
 // WebAssembly would take undefined and NaN for 0, and other numbers modulo 2 ** 32.
 export function checkedId(id) {
-  if (id !== (id | 0)) throw new TypeError(`an id is a whole number of 32 bits, not ${String(id)}`);
+  if (typeof id !== "number" || id !== (id | 0)) {
+    throw new TypeError(`an id is a whole number of 32 bits, not ${String(id)} (${typeof id})`);
+  }
   return id;
 }
 

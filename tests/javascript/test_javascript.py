@@ -650,20 +650,30 @@ def test_types_name_what_there_is(node: Run) -> None:
     assert set(exported) == set(declared)
 
 
-@pytest.mark.parametrize("id", ["undefined", "NaN", "1.5", "2 ** 32"])
-def test_what_is_no_id_is_refused(node: Run, id: str) -> None:
+@pytest.mark.parametrize(
+    ("id", "named"),
+    [
+        ("undefined", "undefined (undefined)"),
+        ("NaN", "NaN (number)"),
+        ("1.5", "1.5 (number)"),
+        ("2 ** 32", "4294967296 (number)"),
+        ("1n", "1 (bigint)"),  # as in the tensors of transformers.js
+        ("'1'", "1 (string)"),
+    ],
+)
+def test_what_is_no_id_is_refused(node: Run, id: str, named: str) -> None:
     found = node(
         f"""
         const tokenizer = await Tokenizer.fromGGUF(given.path), stream = tokenizer.decodeStream();
         const calls = [(id) => tokenizer.decode([id]), (id) => tokenizer.piece(id), (id) => tokenizer.tokenText(id),
             (id) => tokenizer.attributes(id), (id) => tokenizer.isEndOfGeneration(id), (id) => stream.push(id)];
         return calls.map((call) => {{
-            try {{ call({id}); return "no error"; }} catch (error) {{ return error.constructor.name; }}
+            try {{ call({id}); return "no error"; }} catch (error) {{ return String(error); }}
         }});
         """,
         {"path": str(GPT2)},
     )
-    assert found == ["TypeError"] * 6
+    assert found == [f"TypeError: an id is a whole number of 32 bits, not {named}"] * 6
 
 
 def test_types_compile() -> None:
