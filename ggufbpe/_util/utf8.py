@@ -123,12 +123,12 @@ def char_ends(source: str | bytes, strict: bool = True) -> list[int]:
     """Where each character ends, in bytes: of the UTF-8 of a text, or of bytes as `decode` reads them."""
     ends: list[int] = []
     end = 0
-    if isinstance(source, bytes):
+    if isinstance(source, bytes) and not is_utf8(source):
         while end < len(source):
             _, end = code_point_at(source, end, strict)
             ends.append(end)
         return ends
-    for char in source:
+    for char in source.decode() if isinstance(source, bytes) else source:
         end += 1 if char < "\x80" else 2 if char < "\u0800" else 3 if char < "\U00010000" else 4
         ends.append(end)
     return ends

@@ -46,11 +46,11 @@ class DnaModel(BytePairModel):
 class DnaText(BytePairText):
     """Takes the sequences out of plain text before the rest is split."""
 
-    def parts(self, fragment: str | bytes) -> Iterator[PlainPart]:
+    def parts(self, fragment: bytes) -> Iterator[PlainPart]:
         """Plain text, tags, and the k-mers between them."""
         known = self.vocabulary.token_to_id.get
         begin, close, unknown = known(_BEGIN), known(_CLOSE), known(_UNKNOWN)
-        if isinstance(fragment, str) or begin is None or close is None or unknown is None:
+        if begin is None or close is None or unknown is None:
             yield from super().parts(fragment)
             return
         position = 0

@@ -184,21 +184,20 @@ class PlamoText(TextModel):
         known = set().union(*self.vocabulary.tokens)
         return next(char for char in map(chr, range(sys.maxunicode, 0, -1)) if char not in known)
 
-    def words(self, fragment: str | bytes) -> list[str]:
+    def words(self, fragment: bytes) -> list[str]:
         """The segments; the whole text if none are cut. Characters beyond Unicode are shown as U+FFFD."""
         text, shown = self._characters(fragment), self._characters(fragment, "\ufffd")
         return [shown[start:end] for start, end in self.segments(text)]
 
-    def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
+    def runs(self, fragment: bytes) -> Iterator[Iterable[tuple[int, ...]]]:
         """The ids, one tuple per segment."""
         text = self._characters(fragment)
-        has_strangers = not isinstance(fragment, str) and _BEYOND_UNICODE.search(fragment)
-        if self.vocabulary.strict_utf8 or not has_strangers:
+        if self.vocabulary.strict_utf8 or not _BEYOND_UNICODE.search(fragment):
             yield (tuple(self._ids(text[start:end])) for start, end in self.segments(text))
         else:
             yield (tuple(token for token, _, _ in self.spans(fragment)),)
 
-    def spans(self, fragment: str | bytes) -> Iterator[tuple[int, int, int]]:
+    def spans(self, fragment: bytes) -> Iterator[tuple[int, int, int]]:
         """(id, start, end) of each token, in bytes of the fragment."""
         _, text, bounds, _ = read = self.read(fragment)
         for first, last in self.segments(text):
@@ -216,11 +215,10 @@ class PlamoText(TextModel):
         for number, byte in enumerate(data):
             yield self._byte_tokens[byte], begin + number * same, begin + number + 1 if same else stop
 
-    def read(self, fragment: str | bytes) -> Characters:
+    def read(self, fragment: bytes) -> Characters:
         """A fragment in characters."""
-        data = fragment.encode("utf-8", "surrogatepass") if isinstance(fragment, str) else fragment
-        bounds = [0, *utf8.char_ends(self._within_unicode(data), self.vocabulary.strict_utf8)]
-        return Characters(data, self._characters(fragment), bounds, self._stranger)
+        bounds = [0, *utf8.char_ends(self._within_unicode(fragment), self.vocabulary.strict_utf8)]
+        return Characters(fragment, self._characters(fragment), bounds, self._stranger)
 
     def tracer(self) -> Tracer:
         """The tracer of its steps."""
@@ -261,9 +259,7 @@ class PlamoText(TextModel):
             else:
                 yield from map(self._byte_tokens.__getitem__, segment[start].encode("utf-8", "surrogatepass"))
 
-    def _characters(self, fragment: str | bytes, stranger: str = "") -> str:
-        if isinstance(fragment, str):
-            return fragment
+    def _characters(self, fragment: bytes, stranger: str = "") -> str:
         return utf8.decode(self._within_unicode(fragment, stranger), self.vocabulary.strict_utf8)
 
     def _within_unicode(self, data: bytes, stranger: str = "") -> bytes:

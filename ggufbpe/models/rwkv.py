@@ -121,12 +121,11 @@ class RWKVText(TextModel):
         """The bytes that a token matches."""
         return unescape(self.vocabulary.tokens[token])
 
-    def words(self, fragment: str | bytes) -> list[str]:
+    def words(self, fragment: bytes) -> list[str]:
         """The whole text: nothing splits it."""
-        text = fragment if isinstance(fragment, str) else fragment.decode("utf-8", "replace")
-        return [text] if text else []
+        return [fragment.decode("utf-8", "replace")] if fragment else []
 
-    def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
+    def runs(self, fragment: bytes) -> Iterator[Iterable[tuple[int, ...]]]:
         """The ids, each in its own tuple, many at a time."""
         run: list[tuple[int, ...]] = []
         for token, _, _ in self.spans(fragment):
@@ -136,13 +135,12 @@ class RWKVText(TextModel):
                 run = []
         yield run
 
-    def spans(self, fragment: str | bytes) -> Iterator[tuple[int, int, int]]:
+    def spans(self, fragment: bytes) -> Iterator[tuple[int, int, int]]:
         """(id, start, end) of each token, in bytes of the fragment."""
-        data = fragment.encode() if isinstance(fragment, str) else fragment
         longest = self.trie.longest
         at = 0
-        while at < len(data):
-            token, end = longest(data, at) or (self._unknown, at + 1)
+        while at < len(fragment):
+            token, end = longest(fragment, at) or (self._unknown, at + 1)
             yield token, at, end
             at = end
 

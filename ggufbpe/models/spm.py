@@ -22,12 +22,13 @@ import math
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from .._util import utf8
 from .._util.lazy import cached_property
-from .._util.spelling import BYTE_TOKENS, SPACE, escape_spaces
+from .._util.spelling import BYTE_TOKENS, SPACE
 from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
 from ..native.lazy_strings import as_dict, made_once
@@ -189,42 +190,38 @@ class SpmText(TextModel):
 
         return SpmTracer(self)
 
-    def plain(self, fragment: str | bytes) -> str:
+    def plain(self, fragment: bytes) -> str:
         """A fragment as it is merged. Bytes that are not characters are `_bare_byte`s, which are in no token."""
-        if isinstance(fragment, str):
-            return self.prefix + (escape_spaces(fragment) if self._space == SPACE else fragment)
         return self.prefix + fragment.replace(b" ", self._space.encode()).decode("utf-8", _ERRORS)
 
-    def words(self, fragment: str | bytes) -> list[str]:
+    def words(self, fragment: bytes) -> list[str]:
         """The parts of a fragment that no merge crosses; llama.cpp has no words here."""
         return self.word_ends.split(self.plain(fragment)) if fragment else []
 
-    def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
+    def runs(self, fragment: bytes) -> Iterator[Iterable[tuple[int, ...]]]:
         """The ids, one tuple per word, many words at a time."""
         yield map(self.word_ids.__getitem__, self.words(fragment))
 
-    def spans(self, fragment: str | bytes) -> Iterator[tuple[int, int, int]]:
+    def spans(self, fragment: bytes) -> Iterator[tuple[int, int, int]]:
         """(id, start, end) of each token, in bytes of the fragment. The space before it has no bytes."""
-        offsets = utf8.Offsets(self.plain(fragment), self.bounds(fragment))
+        offsets = utf8.Offsets(self.plain(fragment), list(self.bounds(fragment)))
         position = 0
         for word in self.words(fragment):
             for token, start, end in self.word_ids.encoder.ids_with_ends(word):
                 yield token, offsets.start(position + start), offsets.end(position + end)
             position += utf8.byte_length(word)
 
-    def bounds(self, fragment: str | bytes) -> list[int]:
+    def bounds(self, fragment: bytes) -> Iterator[int]:
         """Where each character of `plain(fragment)` begins in the fragment, and where the last one ends."""
-        bounds = [0] * (1 + len(self.prefix))
-        if isinstance(fragment, str):
-            return bounds + utf8.char_ends(fragment)
-        ends: list[int] = []  # in the fragment, of each byte after spaces were escaped
-        for end, byte in enumerate(fragment, 1):
-            ends += [end] * (len(self._space.encode()) if byte == ord(" ") else 1)
-        last = -1
+        yield from (0,) * (1 + len(self.prefix))
+        escaped = len(self._space.encode())
+        # where each byte ends, after spaces were escaped
+        ends = (
+            end for end, byte in enumerate(fragment, 1) for _ in range(escaped if byte == ord(" ") else 1)
+        )
         for char in self.plain(fragment)[len(self.prefix) :]:
-            last += 1 if _is_bare(char) else len(char.encode())
-            bounds.append(ends[last])
-        return bounds
+            *_, end = islice(ends, 1 if _is_bare(char) else len(char.encode()))
+            yield end
 
 
 def _word_ends(tokens: Sequence[str]) -> re.Pattern[str]:

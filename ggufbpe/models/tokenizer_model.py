@@ -40,17 +40,17 @@ def misconverted(file: Metadata, key: str, problem: str, element: int | None = N
 
 
 class TextModel(Protocol):
-    """Plain text to ids with one vocabulary. A fragment is the text between two special tokens."""
+    """Plain text to ids with one vocabulary. A fragment is the text between two special tokens, UTF-8 or not."""
 
-    def words(self, fragment: str | bytes) -> list[str]:
+    def words(self, fragment: bytes) -> list[str]:
         """The pieces that are encoded independently."""
         ...
 
-    def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
+    def runs(self, fragment: bytes) -> Iterator[Iterable[tuple[int, ...]]]:
         """The ids, one tuple per word, many words at a time."""
         ...
 
-    def spans(self, fragment: str | bytes) -> Iterator[tuple[int, int, int]]:
+    def spans(self, fragment: bytes) -> Iterator[tuple[int, int, int]]:
         """(id, start, end) of each token, in bytes of the fragment."""
         ...
 

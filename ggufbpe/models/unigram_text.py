@@ -80,9 +80,9 @@ class UnigramText(TextModel):
 
         return UnigramTracer(self)
 
-    def words(self, fragment: str | bytes) -> list[str]:
+    def words(self, fragment: bytes) -> list[str]:
         """The normalized text, cut before each space that no token joins to the text before it."""
-        text = self.normalizer.normalize(_bytes_of(fragment)).text
+        text = self.normalizer.normalize(fragment).text
         return [text[a:b].decode("utf-8", "replace") for a, b in self.word_bounds(text)]
 
     def is_matched(self, token: int) -> bool:
@@ -99,14 +99,14 @@ class UnigramText(TextModel):
         if start < len(text):
             yield start, len(text)
 
-    def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
+    def runs(self, fragment: bytes) -> Iterator[Iterable[tuple[int, ...]]]:
         """The ids, all in one tuple, since every sum begins with the first token."""
-        text = self.normalizer.normalize(_bytes_of(fragment)).text
+        text = self.normalizer.normalize(fragment).text
         yield (tuple(token for token, _, _ in self.lattice.best_path(text)),)
 
-    def spans(self, fragment: str | bytes) -> Iterator[tuple[int, int, int]]:
+    def spans(self, fragment: bytes) -> Iterator[tuple[int, int, int]]:
         """(id, start, end) of each token, in bytes of the fragment."""
-        text, starts, ends = self.normalizer.normalize(_bytes_of(fragment))
+        text, starts, ends = self.normalizer.normalize(fragment)
         for token, start, end in self.lattice.best_path(text):
             yield token, starts[start], ends[end - 1]
 
@@ -239,7 +239,3 @@ def _matched(vocabulary: Vocabulary) -> Iterator[tuple[bytes, int]]:
     for token, (text, kind) in enumerate(zip(vocabulary.tokens, first_attributes(vocabulary))):
         if kind & _MATCHED:
             yield text.encode(), token
-
-
-def _bytes_of(fragment: str | bytes) -> bytes:
-    return fragment.encode() if isinstance(fragment, str) else fragment

@@ -190,19 +190,19 @@ class WordPieceText(TextModel):
 
         return WordPieceTracer(self)
 
-    def words(self, fragment: str | bytes) -> list[str]:
+    def words(self, fragment: bytes) -> list[str]:
         """The normalized words."""
         return [word for word in self.text(fragment).translate(self.normalizer).split(" ") if word]
 
-    def text(self, fragment: str | bytes) -> str:
+    def text(self, fragment: bytes) -> str:
         """A fragment as text."""
-        return fragment if isinstance(fragment, str) else utf8.decode(fragment, self.vocabulary.strict_utf8)
+        return utf8.decode(fragment, self.vocabulary.strict_utf8)
 
-    def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
+    def runs(self, fragment: bytes) -> Iterator[Iterable[tuple[int, ...]]]:
         """The ids, one tuple per word."""
         yield map(self.word_ids.__getitem__, self.words(fragment))
 
-    def spans(self, fragment: str | bytes) -> Iterator[tuple[int, int, int]]:
+    def spans(self, fragment: bytes) -> Iterator[tuple[int, int, int]]:
         """(id, start, end) of each token, in bytes of the fragment, from its first character to its last.
 
         Dropped text has no token, unless it stands between two characters of one.

@@ -7,7 +7,6 @@ Source of the order of steps: src/llama-vocab.cpp, llama_vocab::impl::tokenize.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from .engine import Ids, Offsets
 
 BYTES_OF_A_WORD = 256  # in the cache, with its ids and dictionary entry; most take less
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class ReferenceEngine:
@@ -83,21 +80,9 @@ class ReferenceEngine:
             self.plain_text.forget_words()
         vars(self).pop("_continued_text", None)
 
-    def source(self, text: Text) -> str | bytes:
-        """`text` as a `str`, or as bytes if it is not UTF-8 or the model counts bytes."""
-        counts_bytes = self.vocabulary.tokenizer_model.has_sequences
-        if isinstance(text, str):
-            lone = None if text.isascii() else _SURROGATE.search(text)
-            if lone is not None:
-                raise utf8.lone_surrogate(text, lone.start())
-            return text.encode() if counts_bytes else text
-        if not isinstance(text, (bytes, bytearray, memoryview)):
-            raise utf8.not_a_text(text)
-        data = bytes(text)
-        try:
-            return data if counts_bytes else data.decode()
-        except UnicodeDecodeError:
-            return data
+    def source(self, text: Text) -> bytes:
+        """The bytes of `text`, which places in fragments count."""
+        return utf8.to_bytes(text)
 
     # ---- the methods of an engine ---------------------------------------------------------------
 
@@ -132,7 +117,7 @@ class ReferenceEngine:
         return sum(map(len, self.encoded(text, add_special, parse_special, continues)))
 
     def encode_plain(self, text: str) -> Iterator[int]:
-        return chain.from_iterable(chain.from_iterable(self.plain_text.runs(text)))
+        return chain.from_iterable(chain.from_iterable(self.plain_text.runs(text.encode())))
 
     def pre_tokenize(self, text: Text) -> list[str]:
         return self.plain_text.words(self.source(text))
@@ -185,22 +170,17 @@ class ReferenceEngine:
         source = self.source(text)
         ids = [*self._prefix_ids] if add_special else []
         spans = [(0, 0)] * len(ids)
-        byte, character = 0, 0
         for token, start, end in self.special.partition(source, parse_special):
-            byte += utf8.byte_length(source[character:start])
-            fragment, character = source[start:end], end
             if token is not None:
                 ids.append(token)
-                spans.append((byte, byte + utf8.byte_length(fragment)))
-            else:
-                for part, first, last in self._text_model_at(start, continues).spans(fragment):
-                    ids.append(part)
-                    spans.append((byte + first, byte + last))
-            byte += utf8.byte_length(fragment)
+                spans.append((start, end))
+                continue
+            for part, first, last in self._text_model_at(start, continues).spans(source[start:end]):
+                ids.append(part)
+                spans.append((start + first, start + last))
         if add_special:
-            end = byte + utf8.byte_length(source[character:])
             ids += self._suffix_ids
-            spans += [(end, end)] * len(self._suffix_ids)
+            spans += [(len(source), len(source))] * len(self._suffix_ids)
         return ids, spans
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._util.errors import UnsupportedTokenizerError
 from .._util.lazy import IMPORT_LOCK
-from .._util.utf8 import byte_length, text_fields
+from .._util.utf8 import text_fields
 from .._util.wording import counted
 from ..gguf.constants import TokenizerKey
 from ..models.token_attribute import TokenAttribute
@@ -273,8 +273,8 @@ def stripped_by(tokenizer: Tokenizer, before: int | None, after: int | None) -> 
 class _Collector:
     """Collects fragments, changes, words and tokens of a text; `_gone` counts those already forgotten."""
 
-    def __init__(self, tokenizer: Tokenizer, source: str | bytes, tracer: Tracer) -> None:
-        self.data = source if isinstance(source, bytes) else source.encode()
+    def __init__(self, tokenizer: Tokenizer, data: bytes, tracer: Tracer) -> None:
+        self.data = data
         self._fragments: list[Fragment] = []
         self._changes: list[RewrittenText] = []
         self._words: list[Word] = []
@@ -282,7 +282,6 @@ class _Collector:
         self._gone = Totals()
         self._begin, self._end = 0, 0  # of the collected part, in bytes
         self._tokenizer = tokenizer
-        self._source = source
         self._tracer = tracer
         self._known: dict[int, tuple[bytes, str, TokenAttribute]] = {}
 
@@ -339,20 +338,16 @@ class _Collector:
 
         Yields the totals after each of them and each word: bytes since text was last forgotten, words, and tokens.
         """
-        byte, character = 0, 0
-        before: int | None = None
-        for token, start, end in self._tokenizer.pipeline.special.partition(self._source, parse_special):
-            first = byte + byte_length(self._source[character:start])
-            self._add_stripped(byte, first, before, token)
-            fragment = self._source[start:end]
-            byte = first + byte_length(fragment)
+        done, before = 0, None
+        for token, start, end in self._tokenizer.pipeline.special.partition(self.data, parse_special):
+            self._add_stripped(done, start, before, token)
             if token is not None:
-                self.add_token("special", token, first, byte)
+                self.add_token("special", token, start, end)
                 yield self._size()
             else:
-                yield from self._text_added(fragment, first)
-            character, before = end, token
-        self._add_stripped(byte, byte + byte_length(self._source[character:]), before, None)
+                yield from self._text_added(self.data[start:end], start)
+            done, before = end, token
+        self._add_stripped(done, len(self.data), before, None)
 
     def _size(self) -> Totals:
         return Totals(self._end - self._begin, len(self._words), len(self._tokens))
@@ -367,7 +362,7 @@ class _Collector:
             by = stripped_by(self._tokenizer, before, after)
             self._add_fragment(Fragment("dropped", start, end, dropped_by=by))
 
-    def _text_added(self, fragment: str | bytes, start: int) -> Iterator[Totals]:
+    def _text_added(self, fragment: bytes, start: int) -> Iterator[Totals]:
         """Add a plain fragment."""
         for step in self._tracer.steps(fragment, start):
             if isinstance(step, EncodedWord):

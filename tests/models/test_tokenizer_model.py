@@ -60,9 +60,9 @@ def test_defaults() -> None:
 
 def test_forget_words() -> None:
     text: TextModel = tokenizer_model("gpt2").text_model(make_vocabulary(["a", "b"]))
-    assert list(map(list, text.runs("ab"))) == [[(0, 1)]]
+    assert list(map(list, text.runs(b"ab"))) == [[(0, 1)]]
     cache = vars(text)["word_ids"]
     assert len(cache) == 1
     text.forget_words()
     assert len(cache) == 0
-    assert list(map(list, text.runs("ab"))) == [[(0, 1)]]
+    assert list(map(list, text.runs(b"ab"))) == [[(0, 1)]]

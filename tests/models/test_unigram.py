@@ -110,7 +110,7 @@ def test_long_tokens_take_memory_for_themselves_alone() -> None:
     long = {"a" * 20_000: -1.0, "ab" * 10_000: -2.0}
     text = UnigramText(vocabulary(WORDS | long, dict.fromkeys(long, USER_DEFINED)))
     assert peak_growth(lambda: (text.normalizer, text.lattice)) < 40 << 20
-    assert list(text.runs("ab")) == [((list(WORDS).index("▁ab"),),)]
+    assert list(text.runs(b"ab")) == [((list(WORDS).index("▁ab"),),)]
 
 
 def test_no_charsmap_replaces_nothing() -> None:

@@ -64,10 +64,10 @@ def test_longest_match(word: str) -> None:
 
 def test_text() -> None:
     text = WordPieceText(VOCABULARY)
-    assert text.words("Héllo, 中x") == ["hello", ",", "中", "x"]
-    assert [list(run) for run in text.runs("hello hell")] == [[(2,), (1, 4)]]
-    assert list(text.spans("HÉLlo,")) == [(2, 0, 6), (5, 6, 7)]  # É has two bytes
-    assert list(text.spans("x \u0301x")) == [(7, 0, 0), (8, 0, 1), (7, 4, 4), (8, 4, 5)]
+    assert text.words("Héllo, 中x".encode()) == ["hello", ",", "中", "x"]
+    assert [list(run) for run in text.runs(b"hello hell")] == [[(2,), (1, 4)]]
+    assert list(text.spans("HÉLlo,".encode())) == [(2, 0, 6), (5, 6, 7)]  # É has two bytes
+    assert list(text.spans("x \u0301x".encode())) == [(7, 0, 0), (8, 0, 1), (7, 4, 4), (8, 4, 5)]
 
 
 def test_model() -> None:

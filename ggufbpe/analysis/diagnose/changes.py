@@ -183,7 +183,7 @@ class Changes:
         changes += [("merges", with_merges(other)) for other in self.merges_of]
         return changes
 
-    def _type_changes(self, source: str | bytes) -> Iterator[EncodingChange]:
+    def _type_changes(self, source: bytes) -> Iterator[EncodingChange]:
         """Changes to the types that special tokens of the text must have to give the ids."""
         fragments = self._pipeline.special.partition(source, self.base.parse_special)
         ours = {token for token, _, _ in fragments if token is not None}
@@ -263,13 +263,9 @@ def space_changes_of(tokenizer: Tokenizer, texts: Iterable[bytes], parse_special
     pipeline = tokenizer.pipeline
 
     def spaced(data: bytes) -> bytes:
-        source = pipeline.source(data)
-        parts: list[bytes] = []
-        for token, start, end in pipeline.special.partition(source, parse_special):
-            part = source[start:end]
-            plain = part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass")
-            parts.append(_with_space(plain) if token is None else plain)
-        return b"".join(parts)
+        fragments = pipeline.special.partition(data, parse_special)
+        parts = ((token, data[start:end]) for token, start, end in fragments)
+        return b"".join(_with_space(part) if token is None else part for token, part in parts)
 
     first = space_prefix("at the beginning", _with_space)
     every = space_prefix("before every plain part of the text", spaced)

@@ -274,21 +274,20 @@ class Fallback:
         self._unknown = unknown_id(vocabulary)
         self._bytes = [vocabulary.token_to_id.get(token, self._unknown) for token in BYTE_TOKENS]
 
-    def words(self, fragment: str | bytes) -> list[str]:
+    def words(self, fragment: bytes) -> list[str]:
         """The words of the other."""
         return self._plain_text.words(fragment)
 
-    def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
+    def runs(self, fragment: bytes) -> Iterator[Iterable[tuple[int, ...]]]:
         """The ids: all of them are one tuple."""
         yield (tuple(token for token, _, _ in self.spans(fragment)),)
 
-    def spans(self, fragment: str | bytes) -> Iterator[tuple[int, int, int]]:
+    def spans(self, fragment: bytes) -> Iterator[tuple[int, int, int]]:
         """(id, start, end) of each token, in bytes of the fragment."""
-        data = fragment.encode() if isinstance(fragment, str) else fragment
         is_unknown = False
         for token, start, end in self._plain_text.spans(fragment):
             if self._way == BYTES_FOR_UNKNOWN and token == self._unknown:
-                yield from ((self._bytes[data[at]], at, at + 1) for at in range(start, end))
+                yield from ((self._bytes[fragment[at]], at, at + 1) for at in range(start, end))
             elif self._way == BYTES_FOR_UNKNOWN or not self._attributes[token] & BYTE:
                 is_unknown = False
                 yield token, start, end

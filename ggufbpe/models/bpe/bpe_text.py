@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..._util import utf8
 from ..._util.lazy import cached_property
-from ..._util.spelling import SPACE, escape_spaces
+from ..._util.spelling import SPACE
 from ..pretokenizers.splitter import splitter
 from ..tokenizer_model import TextModel
 from ..word_cache import WordCache
@@ -81,7 +81,7 @@ class BytePairText(TextModel):
 
         return BytePairTracer(self)
 
-    def parts(self, fragment: str | bytes) -> Iterator[PlainPart]:
+    def parts(self, fragment: bytes) -> Iterator[PlainPart]:
         """The plain text of a fragment, and the tokens in it that are found by counting."""
         yield PlainPart(None, self.plain(fragment), 0, len(fragment))
 
@@ -89,21 +89,19 @@ class BytePairText(TextModel):
         """The parts of plain text that are split, and at which character each begins."""
         yield text, 0
 
-    def plain(self, fragment: str | bytes) -> str:
+    def plain(self, fragment: bytes) -> str:
         """A fragment as text, one character for each of its own, with spaces escaped if the model wants it."""
         escape = self.vocabulary.pre_tokenizer.escape_whitespaces
-        if isinstance(fragment, str):
-            return escape_spaces(fragment) if escape else fragment
         # The byte is replaced before decoding: an overlong form of the space, where these are decoded, stays a space.
         escaped = fragment.replace(b" ", SPACE.encode()) if escape else fragment
         return utf8.decode(escaped, self.vocabulary.strict_utf8)
 
-    def words(self, fragment: str | bytes) -> list[str]:
+    def words(self, fragment: bytes) -> list[str]:
         """The pieces into which the pre-tokenizer cuts a fragment, all of it taken as plain text."""
         plain = self.plain(fragment)
         return [word for piece, _ in self.pieces(plain) for word in self.splitter.iterate(piece)]
 
-    def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
+    def runs(self, fragment: bytes) -> Iterator[Iterable[tuple[int, ...]]]:
         """The ids, one tuple per word, many words at a time."""
         for part in self.parts(fragment):
             if part.token is not None:
@@ -112,7 +110,7 @@ class BytePairText(TextModel):
             for piece, _ in self.pieces(part.text):
                 yield map(self.word_ids.__getitem__, self.splitter.iterate(piece))
 
-    def spans(self, fragment: str | bytes) -> Iterator[tuple[int, int, int]]:
+    def spans(self, fragment: bytes) -> Iterator[tuple[int, int, int]]:
         """(id, start, end) of each token, in bytes of the fragment."""
         for part in self.parts(fragment):
             if part.token is not None:

@@ -89,7 +89,7 @@ class BytePairTracer(MergeTracer):
     def _splitter(self) -> Splitter:
         return splitter(self._text.vocabulary.pre_tokenizer)
 
-    def steps(self, fragment: str | bytes, start: int) -> Iterator[Step]:
+    def steps(self, fragment: bytes, start: int) -> Iterator[Step]:
         """The parts, the pieces, and the words of each piece."""
         for part in self._text.parts(fragment):
             first, last = start + part.start, start + part.end
@@ -118,15 +118,15 @@ class BytePairTracer(MergeTracer):
             way = tuple(Cut(number, cut.alternative, *span(cut)) for number, cut in enumerate(cuts))
             yield self._word(piece[start:end], ends[start], offsets, way)
 
-    def count_words(self, fragment: str | bytes) -> int:
+    def count_words(self, fragment: bytes) -> int:
         if native is None:
             return super().count_words(fragment)
         from ..pretokenizers.compiled_splitter import compiled_splitter
 
-        data = fragment.encode() if isinstance(fragment, str) else fragment
-        if not data.isascii():  # undecodable bytes are U+FFFD
-            data = utf8.decode(data, self._text.vocabulary.strict_utf8).encode("utf-8", "surrogatepass")
-        return compiled_splitter(self._text.vocabulary.pre_tokenizer).count_words(data)
+        if not fragment.isascii():  # undecodable bytes are U+FFFD
+            text = utf8.decode(fragment, self._text.vocabulary.strict_utf8)
+            fragment = text.encode("utf-8", "surrogatepass")
+        return compiled_splitter(self._text.vocabulary.pre_tokenizer).count_words(fragment)
 
     def spellings(self, piece: str) -> list[str]:
         return [self.written(piece), piece, piece + self._text.vocabulary.tokenizer_model.hidden_suffix]

@@ -36,7 +36,7 @@ class PlamoTracer(Tracer):
 
     _text: PlamoText
 
-    def steps(self, fragment: str | bytes, start: int) -> Iterator[Step]:
+    def steps(self, fragment: bytes, start: int) -> Iterator[Step]:
         """Changes, and segments with their lattices."""
         read = self._text.read(fragment)
         yield Fragment("text", start, start + read.bounds[-1])

@@ -23,18 +23,17 @@ class RWKVTracer(Tracer):
         super().__init__(text)
         self.unknown = unknown_id(text.vocabulary)
 
-    def steps(self, fragment: str | bytes, start: int) -> Iterator[Step]:
+    def steps(self, fragment: bytes, start: int) -> Iterator[Step]:
         """A match at each place."""
-        data = fragment.encode() if isinstance(fragment, str) else fragment
-        yield Fragment("text", start, start + len(data))
+        yield Fragment("text", start, start + len(fragment))
         at = 0
-        while at < len(data):
-            matches, reach = self._text.trie.tried(data, at)
+        while at < len(fragment):
+            matches, reach = self._text.trie.tried(fragment, at)
             token, end = matches[-1] if matches else (self.unknown, at + 1)
-            piece = data[at:end]
+            piece = fragment[at:end]
             written = piece.decode("utf-8", "surrogateescape")
             tried = tuple(
-                TriedToken(each, data[at:stop].decode("utf-8", "surrogateescape"), stop - at)
+                TriedToken(each, fragment[at:stop].decode("utf-8", "surrogateescape"), stop - at)
                 for each, stop in matches
             )
             match = TokenMatch(0, tried, token if matches else None, reach - at)
@@ -45,7 +44,7 @@ class RWKVTracer(Tracer):
             yield EncodedWord(word, (WordToken(token, first, last, "symbol" if matches else "unknown"),))
             at = end
 
-    def count_words(self, fragment: str | bytes) -> int:
+    def count_words(self, fragment: bytes) -> int:
         return sum(1 for _ in self._text.spans(fragment))
 
     def spellings(self, piece: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING
 
 from ..._util import utf8
@@ -21,9 +21,9 @@ class SpmTracer(MergeTracer):
 
     _text: SpmText
 
-    def steps(self, fragment: str | bytes, start: int) -> Iterator[Step]:
+    def steps(self, fragment: bytes, start: int) -> Iterator[Step]:
         """The space before it, spaces, and words."""
-        yield Fragment("text", start, start + utf8.byte_length(fragment))
+        yield Fragment("text", start, start + len(fragment))
         if self._text.prefix:
             yield RewrittenText(start, start, b"", self._text.prefix, ("space_prefix",))
         words = (
@@ -32,24 +32,19 @@ class SpmTracer(MergeTracer):
         )
         yield from among_changes(words, self._spaces(fragment, start))
 
-    def _words(self, fragment: str | bytes, start: int) -> Iterator[tuple[str, list[int]]]:
+    def _words(self, fragment: bytes, start: int) -> Iterator[tuple[str, list[int]]]:
         """Yields each word, and where its characters begin and the last one ends; lazily, since a text may be long."""
         plain = self._text.plain(fragment)
         ends = chain((match.start() for match in self._text.word_ends.finditer(plain)), [len(plain)])
-        if isinstance(fragment, bytes):
-            bounds = [start + bound for bound in self._text.bounds(fragment)]
-            for first, end in pairwise(chain([0], ends)):
-                yield plain[first:end], bounds[first : end + 1]
-            return
-        prefix = len(self._text.prefix)
+        bounds = (start + bound for bound in self._text.bounds(fragment))
+        last = next(bounds)
         for first, end in pairwise(chain([0], ends)):
-            own = utf8.char_ends(fragment[max(first - prefix, 0) : end - prefix])
-            yield plain[first:end], [*[start] * max(prefix - first, 0), start, *(start + at for at in own)]
-            start += own[-1] if own else 0
+            own = [last, *islice(bounds, end - first)]
+            yield plain[first:end], own
+            last = own[-1]
 
-    def _spaces(self, fragment: str | bytes, start: int) -> Iterator[RewrittenText]:
-        data = fragment.encode() if isinstance(fragment, str) else fragment
-        for match in re.finditer(b" +", data):
+    def _spaces(self, fragment: bytes, start: int) -> Iterator[RewrittenText]:
+        for match in re.finditer(b" +", fragment):
             first, end = match.span()
             yield RewrittenText(
                 start + first, start + end, match[0], SPACE * (end - first), ("escaped_space",)

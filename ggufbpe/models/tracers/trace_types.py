@@ -250,7 +250,7 @@ class Tracer:
         """The stages of the pre-tokenizer, with their rules; none if there are no patterns."""
         return ()
 
-    def steps(self, fragment: str | bytes, start: int) -> Iterator[Step]:
+    def steps(self, fragment: bytes, start: int) -> Iterator[Step]:
         """The steps of a fragment that begins at byte `start`, in the order of the text.
 
         A part of it that is dropped, is a token or is split comes as a `Fragment`, then come its words, each after the
@@ -258,7 +258,7 @@ class Tracer:
         """
         raise NotImplementedError
 
-    def count_words(self, fragment: str | bytes) -> int:
+    def count_words(self, fragment: bytes) -> int:
         """How many words `steps` would give."""
         return len(self._text.words(fragment))
 

@@ -44,12 +44,11 @@ class UnigramTracer(Tracer):
         self._lattice = text.lattice
         self.unknown = self._lattice.unknown
 
-    def steps(self, fragment: str | bytes, start: int) -> Iterator[Step]:
+    def steps(self, fragment: bytes, start: int) -> Iterator[Step]:
         """Changes, and words with their lattices."""
-        data = fragment.encode() if isinstance(fragment, str) else fragment
-        yield Fragment("text", start, start + len(data))
-        normalized = self._normalizer.normalize(data)
-        changes = joined(self._changes(data, normalized, start))
+        yield Fragment("text", start, start + len(fragment))
+        normalized = self._normalizer.normalize(fragment)
+        changes = joined(self._changes(fragment, normalized, start))
         yield from among_changes(self._words(normalized, start), changes)
 
     def _words(self, normalized: Normalized, start: int) -> Iterator[EncodedWord]:

@@ -37,9 +37,9 @@ class WordPieceTracer(Tracer):
         super().__init__(text)
         self._trie, self.unknown = text.word_ids.encoder.trie, text.word_ids.encoder.unknown
 
-    def steps(self, fragment: str | bytes, start: int) -> Iterator[Step]:
+    def steps(self, fragment: bytes, start: int) -> Iterator[Step]:
         """Characters to words, and each word to tokens."""
-        yield Fragment("text", start, start + utf8.byte_length(fragment))
+        yield Fragment("text", start, start + len(fragment))
         word: list[str] = []
         bounds: list[tuple[int, int]] = []  # of the word's characters
         changes: list[RewrittenText] = []
@@ -106,15 +106,9 @@ class WordPieceTracer(Tracer):
         return written.encode("utf-8", "surrogatepass").decode("latin-1")
 
 
-def _characters(fragment: str | bytes, strict_utf8: bool) -> Iterator[tuple[str, bytes, int]]:
+def _characters(fragment: bytes, strict_utf8: bool) -> Iterator[tuple[str, bytes, int]]:
     """Each character, its bytes, and where these begin."""
     start = 0
-    if isinstance(fragment, str):
-        for char in fragment:
-            data = char.encode()
-            yield char, data, start
-            start += len(data)
-        return
     for char, end in zip(utf8.decode(fragment, strict_utf8), utf8.char_ends(fragment, strict_utf8)):
         yield char, fragment[start:end], start
         start = end

@@ -20,7 +20,7 @@ TRACER = PlamoTracer(PlamoText(VOCABULARY, cuts_segments=False))
 
 
 def test_a_byte_order_mark_is_left_out() -> None:
-    fragment, change, word = TRACER.steps("\ufeffab", 1)
+    fragment, change, word = TRACER.steps("\ufeffab".encode(), 1)
     assert fragment == Fragment("text", 1, 6)
     assert change == RewrittenText(1, 4, "\ufeff".encode(), "", ("left_out",))
     assert isinstance(word, EncodedWord)
@@ -36,7 +36,7 @@ LATTICES = {  # a text: the best path and its total in ten-thousandths, and the 
 
 @pytest.mark.parametrize("text", LATTICES)
 def test_lattices(text: str) -> None:
-    [word] = [step for step in TRACER.steps(text, 0) if isinstance(step, EncodedWord)]
+    [word] = [step for step in TRACER.steps(text.encode(), 0) if isinstance(step, EncodedWord)]
     path, total, tokens = LATTICES[text]
     lattice = word.word.lattice
     assert lattice is not None
@@ -45,7 +45,7 @@ def test_lattices(text: str) -> None:
 
 
 def test_questions_about_pieces() -> None:
-    assert TRACER.count_words("a b") == 1
+    assert TRACER.count_words(b"a b") == 1
     assert TRACER.is_for_text(256)
     assert not TRACER.is_for_text(0)
     assert TRACER.looked_up(257) == "ab"

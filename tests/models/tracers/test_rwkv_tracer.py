@@ -13,7 +13,7 @@ TRACER = RWKVTracer(RWKVText(VOCABULARY))
 
 
 def test_steps() -> None:
-    fragment, *words = TRACER.steps("abcé", 5)
+    fragment, *words = TRACER.steps("abcé".encode(), 5)
     assert fragment == Fragment("text", 5, 10)
     assert all(isinstance(word, EncodedWord) for word in words)
     shown = [
@@ -35,7 +35,7 @@ def test_steps() -> None:
         (0, 9, 10, [], 0),
     ]
     assert [word.tokens[0].origin for word in words] == ["symbol", "unknown", "symbol", "unknown"]
-    assert TRACER.count_words("abcé") == len(words)
+    assert TRACER.count_words("abcé".encode()) == len(words)
 
 
 def test_questions_about_pieces() -> None:

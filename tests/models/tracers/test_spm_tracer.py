@@ -26,7 +26,7 @@ def tracer(add_space_prefix: bool) -> SpmTracer:
 
 
 def test_steps_with_the_space_before_a_text() -> None:
-    fragment, prefix, first, space, second = tracer(True).steps("a b", 4)
+    fragment, prefix, first, space, second = tracer(True).steps(b"a b", 4)
     assert fragment == Fragment("text", 4, 7)
     assert prefix == RewrittenText(4, 4, b"", "▁", ("space_prefix",))
     assert space == RewrittenText(5, 6, b" ", "▁", ("escaped_space",))
@@ -49,7 +49,7 @@ MERGES = {  # a text: the merges with their scores, the first being the best at 
 
 @pytest.mark.parametrize("text", MERGES)
 def test_merges(text: str) -> None:
-    [word] = [step for step in tracer(True).steps(text, 0) if isinstance(step, EncodedWord)]
+    [word] = [step for step in tracer(True).steps(text.encode(), 0) if isinstance(step, EncodedWord)]
     merges, tokens = MERGES[text]
     assert [(merge.left, merge.right, merge.score) for merge in word.word.merges] == merges
     assert [token.id for token in word.tokens] == tokens
@@ -61,5 +61,5 @@ def test_a_byte_without_a_token_is_refused() -> None:
 
 
 def test_words_and_spellings() -> None:
-    assert tracer(True).count_words("a b a") == 3
+    assert tracer(True).count_words(b"a b a") == 3
     assert tracer(False).spellings("a b") == ["a▁b"]

@@ -27,7 +27,7 @@ TRACER = UnigramTracer(UnigramText(VOCABULARY))
 
 
 def test_changes_of_a_text() -> None:
-    steps = list(TRACER.steps("ﬁ  b ", 2))
+    steps = list(TRACER.steps("ﬁ  b ".encode(), 2))
     assert steps[0] == Fragment("text", 2, 9)
     assert [step for step in steps if isinstance(step, RewrittenText)] == [
         RewrittenText(2, 2, b"", "▁", ("space_prefix",)),
@@ -45,7 +45,7 @@ LATTICES = {  # a text: the best path, the next best, and the tokens with their 
 
 @pytest.mark.parametrize("text", LATTICES)
 def test_lattices(text: str) -> None:
-    [word] = [step for step in TRACER.steps(text, 0) if isinstance(step, EncodedWord)]
+    [word] = [step for step in TRACER.steps(text.encode(), 0) if isinstance(step, EncodedWord)]
     best, next_best, tokens = LATTICES[text]
     lattice = word.word.lattice
     assert lattice is not None
@@ -65,7 +65,7 @@ def test_an_unknown_token_may_continue_in_the_next_word() -> None:
     )
     words = [
         step
-        for step in UnigramTracer(UnigramText(vocabulary)).steps("x y", 0)
+        for step in UnigramTracer(UnigramText(vocabulary)).steps(b"x y", 0)
         if isinstance(step, EncodedWord)
     ]
     assert [[(token.id, token.start, token.end) for token in word.tokens] for word in words] == [
@@ -75,7 +75,7 @@ def test_an_unknown_token_may_continue_in_the_next_word() -> None:
 
 
 def test_questions_about_pieces() -> None:
-    assert TRACER.count_words("a b  a") == 3
+    assert TRACER.count_words(b"a b  a") == 3
     assert TRACER.spellings(" a") == ["▁a"]
     assert TRACER.is_for_text(3)
     assert not TRACER.is_for_text(0)

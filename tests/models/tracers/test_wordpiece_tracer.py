@@ -14,7 +14,7 @@ TRACER = WordPieceTracer(WordPieceText(VOCABULARY))
 
 
 def test_steps_of_a_text() -> None:
-    fragment, case, first, comma, second = TRACER.steps("Abc,", 10)
+    fragment, case, first, comma, second = TRACER.steps(b"Abc,", 10)
     assert fragment == Fragment("text", 10, 14)
     assert case == RewrittenText(10, 11, b"A", "a", ("lower_case",))
     assert comma == RewrittenText(13, 14, b",", " , ", ("alone",))
@@ -32,7 +32,7 @@ WORDS = {  # a text: its tokens with their bytes, and at each position the token
 
 @pytest.mark.parametrize("text", WORDS)
 def test_matches_of_a_word(text: str) -> None:
-    [word] = [step for step in TRACER.steps(text, 0) if isinstance(step, EncodedWord)]
+    [word] = [step for step in TRACER.steps(text.encode(), 0) if isinstance(step, EncodedWord)]
     tokens, matches = WORDS[text]
     assert [(token.id, token.start, token.end) for token in word.tokens] == tokens
     assert [
@@ -45,7 +45,7 @@ def test_matches_of_a_word(text: str) -> None:
 
 
 def test_questions_about_pieces() -> None:
-    assert TRACER.count_words("Ab, c") == 3
+    assert TRACER.count_words(b"Ab, c") == 3
     assert TRACER.spellings("##c") == ["##c", "c", "▁##c"]
     assert TRACER.looked_up(2) == "▁ab"
     assert TRACER.unknown == 0
