@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 TIES = ("lowest-ids", "lexicographic", "first-seen")
 _REPORT_EVERY = 64  # merges
-_LOW = (1 << 32) - 1
+Pair = tuple[int, int]  # of the ids of neighbouring symbols
 
 
 class LearnedMerge(NamedTuple):
@@ -80,55 +80,56 @@ class Learner:
         self._lengths = lengths
         self._limits = rules
         self._ids = {token: index for index, token in enumerate(tokens)}
-        self._rules = {left << 32 | right: (rank, token) for rank, (left, right, token) in enumerate(known)}
+        self._rules = {(left, right): (rank, token) for rank, (left, right, token) in enumerate(known)}
         self._words: list[list[int]] = []
         self._word_counts: list[int] = []
-        self._counts: dict[int, int] = {}
-        self._where: dict[int, list[int]] = {}  # pair: words, ascending; it may no longer occur there
-        self._passed: dict[int, int] = {}  # pair: how many of these words certainly lack it
+        self.counts: dict[Pair, int] = {}  # how often each pair occurs now
+        self._where: dict[Pair, list[int]] = {}  # words, ascending; the pair may no longer occur there
+        self._passed: dict[Pair, int] = {}  # how many of these words certainly lack the pair
 
     def add_words(self, words: list[list[int]], counts: Sequence[int]) -> None:
         """Add words, as ids of their symbols; they are changed in place."""
         for symbols, count in zip(words, counts):
-            for left, right in pairwise(symbols):
-                self._add(left << 32 | right, count, len(self._words))
+            for pair in pairwise(symbols):
+                self._add(pair, count, len(self._words))
             self._words.append(symbols)
             self._word_counts.append(count)
 
     def learn(
         self,
         progress: Callable[[int], object] | None = None,
-        watch: Callable[[tuple[int, int]], bool] | None = None,
+        watch: Callable[[Pair], bool] | None = None,
     ) -> list[LearnedMerge]:
         """The merges, in order. `progress` is called now and then with the number of merges.
 
         `watch` is called with each pair of ids before it is merged; learning ends where that returns False.
         """
         rules = self._limits
-        tie = self._tie
+        place = self.tie_order
         least = max(rules.min_frequency, 1)
-        heap = [(-count, tie(key), key) for key, count in self._counts.items() if count >= least]
+        heap = [(-count, place(pair), pair) for pair, count in self.counts.items() if count >= least]
         heapq.heapify(heap)
         merges: list[LearnedMerge] = []
         while heap and len(self._tokens) < rules.vocab_size:
-            pair_count, place, key = heapq.heappop(heap)
-            count = self._counts.get(key, 0)
+            before = heapq.heappop(heap)
+            pair = before[-1]
+            count = self.counts.get(pair, 0)
             if count < least:
                 continue
-            now = (-count, tie(key), key)
-            if now != (pair_count, place, key):
+            now = (-count, place(pair), pair)
+            if now != before:
                 heapq.heappush(heap, now)
                 continue
-            if not self.is_allowed(key >> 32, key & _LOW):
+            if not self.is_allowed(*pair):
                 continue
-            if watch is not None and not watch((key >> 32, key & _LOW)):
+            if watch is not None and not watch(pair):
                 break
-            merge, changed_pairs = self._merge(key, count)
+            merge, changed_pairs = self._merge(pair, count)
             merges.append(merge)
             for changed in changed_pairs:
-                risen = self._counts.get(changed, 0)
+                risen = self.counts.get(changed, 0)
                 if risen >= least:
-                    heapq.heappush(heap, (-risen, tie(changed), changed))
+                    heapq.heappush(heap, (-risen, place(changed), changed))
             if progress is not None and len(merges) % _REPORT_EVERY == 0:
                 progress(len(merges))
         if progress is not None:
@@ -141,39 +142,26 @@ class Learner:
         """The words as they are cut now, with their counts."""
         return list(zip(self._words, self._word_counts))
 
-    def pair_counts(self) -> dict[tuple[int, int], int]:
-        """How often each pair of ids occurs now."""
-        return {(key >> 32, key & _LOW): count for key, count in self._counts.items()}
-
-    def tie_order(self, pair: tuple[int, int]) -> Any:
-        """The place of a pair among equally frequent ones: the least goes first."""
-        return self._tie(pair[0] << 32 | pair[1])
-
-    # ---- ties -----------------------------------------------------------------------------------
-
     @property
-    def _tie(self) -> Callable[[int], Any]:
-        ties: dict[str, Callable[[int], Any]] = {
-            "lowest-ids": lambda key: key,
-            "lexicographic": self._texts,
+    def tie_order(self) -> Callable[[Pair], Any]:
+        """Gives the place of a pair among equally frequent ones: the least goes first."""
+        ties: dict[str, Callable[[Pair], Any]] = {
+            "lowest-ids": lambda pair: pair,
+            "lexicographic": lambda pair: (self._raw[pair[0]], self._raw[pair[1]]),
             "first-seen": self._first_place,
         }
         return ties[self._limits.ties]
 
-    def _texts(self, key: int) -> tuple[bytes, bytes]:
-        return self._raw[key >> 32], self._raw[key & _LOW]
-
-    def _first_place(self, key: int) -> tuple[int, int]:
+    def _first_place(self, pair: Pair) -> tuple[int, int]:
         """The first word in which the pair occurs now, and at which symbol, in units."""
-        left, right = key >> 32, key & _LOW
-        words = self._where[key]
-        for number in range(self._passed.get(key, 0), len(words)):
+        words = self._where[pair]
+        for number in range(self._passed.get(pair, 0), len(words)):
             offset = 0
-            for a, b in pairwise(self._words[words[number]]):
-                if a == left and b == right:
-                    self._passed[key] = number
+            for there in pairwise(self._words[words[number]]):
+                if there == pair:
+                    self._passed[pair] = number
                     return words[number], offset
-                offset += self._lengths[a]
+                offset += self._lengths[there[0]]
         raise AssertionError("a pair with a count occurs somewhere")
 
     # ---- merging --------------------------------------------------------------------------------
@@ -197,28 +185,28 @@ class Learner:
         self._lengths.append(self._lengths[left] + self._lengths[right])
         return self._ids[text], True
 
-    def _merge(self, key: int, count: int) -> tuple[LearnedMerge, Iterable[int]]:
+    def _merge(self, pair: Pair, count: int) -> tuple[LearnedMerge, Iterable[Pair]]:
         """Merge a pair in all words; also returns the pairs that this created."""
-        left, right = key >> 32, key & _LOW
+        left, right = pair
         token, is_new = self._joined(left, right)
-        self._rules[key] = (len(self._rules), token)
-        words = self._where.pop(key)
-        self._passed.pop(key, None)
-        risen: dict[int, None] = {}
+        self._rules[pair] = (len(self._rules), token)
+        words = self._where.pop(pair)
+        self._passed.pop(pair, None)
+        risen: dict[Pair, None] = {}
         for index in words:
             self._merge_in(index, left, right, token, risen)
             if not is_new:
                 self._settle(index, risen)
-        self._counts.pop(key, None)
+        self.counts.pop(pair, None)
         if not is_new:
             for changed in risen:  # their words are no longer in order
                 self._where[changed] = sorted(set(self._where.get(changed, ())))
                 self._passed.pop(changed, None)
         return LearnedMerge(left, right, count, token), risen
 
-    def _merge_in(self, index: int, left: int, right: int, token: int, risen: dict[int, None]) -> None:
+    def _merge_in(self, index: int, left: int, right: int, token: int, risen: dict[Pair, None]) -> None:
         symbols, count = self._words[index], self._word_counts[index]
-        counts = self._counts
+        counts = self.counts
         merged: list[int] = []
         position, last = 0, len(symbols) - 1
         while position <= last:
@@ -228,37 +216,35 @@ class Learner:
                 position += 1
                 continue
             if merged:
-                before = merged[-1] << 32
-                counts[before | left] -= count
-                self._add(before | token, count, index)
-                risen[before | token] = None
+                before = merged[-1]
+                counts[before, left] -= count
+                self._add((before, token), count, index)
+                risen[before, token] = None
             if position + 2 <= last:
                 after = symbols[position + 2]
-                counts[right << 32 | after] -= count
-                self._add(token << 32 | after, count, index)
-                risen[token << 32 | after] = None
+                counts[right, after] -= count
+                self._add((token, after), count, index)
+                risen[token, after] = None
             merged.append(token)
             position += 2
         self._words[index] = merged
 
-    def _settle(self, index: int, risen: dict[int, None]) -> None:
+    def _settle(self, index: int, risen: dict[Pair, None]) -> None:
         """Apply earlier merges, the lowest rank first, where a word has their pairs again."""
         symbols, count = self._words[index], self._word_counts[index]
         while known := [
-            (self._rules[key][0], at)
-            for at, (a, b) in enumerate(pairwise(symbols))
-            if (key := a << 32 | b) in self._rules
+            (*self._rules[pair], at) for at, pair in enumerate(pairwise(symbols)) if pair in self._rules
         ]:
-            _, at = min(known)
-            for a, b in pairwise(symbols):
-                self._counts[a << 32 | b] -= count
-            symbols[at : at + 2] = [self._rules[symbols[at] << 32 | symbols[at + 1]][1]]
-            for a, b in pairwise(symbols):
-                self._add(a << 32 | b, count, index)
-                risen[a << 32 | b] = None
+            _, token, at = min(known)
+            for pair in pairwise(symbols):
+                self.counts[pair] -= count
+            symbols[at : at + 2] = [token]
+            for pair in pairwise(symbols):
+                self._add(pair, count, index)
+                risen[pair] = None
 
-    def _add(self, key: int, count: int, index: int) -> None:
-        where = self._where.setdefault(key, [])
+    def _add(self, pair: Pair, count: int, index: int) -> None:
+        where = self._where.setdefault(pair, [])
         if not where or where[-1] != index:
             where.append(index)
-        self._counts[key] = self._counts.get(key, 0) + count
+        self.counts[pair] = self.counts.get(pair, 0) + count

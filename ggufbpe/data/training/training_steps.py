@@ -75,7 +75,7 @@ class Recorder:
         if not self.steps:
             several = [index for index, (symbols, _) in enumerate(words) if len(symbols) > 1]
             self._followed = nsmallest(_CUTS, several, key=lambda index: -words[index][1])
-        counts = learner.pair_counts()
+        counts = learner.counts
         frequency = counts[best]
         others = [
             pair
