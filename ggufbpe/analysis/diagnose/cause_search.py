@@ -192,7 +192,7 @@ class Search(Changes):
 
     def _variant(self, encoding: Encoding, text: ChangedText, target: Target, cut: str) -> Variant:
         count = len(target.core)
-        kept = {"": (None, None), "end": (0, count), "start": (-count or None, None)}[cut]
+        kept = {"": (None, None), "end": (None, count), "start": (-count or None, None)}[cut]
         head, tail, shift = target.head, target.tail, target.shift
         changed = encoding._replace(head=head, tail=tail, shift=shift)
         return changed.variant(text.data, self.add_special)._replace(kept=kept)

@@ -531,6 +531,14 @@ def test_no_command_breaks_a_healthy_file(case: str) -> None:
     assert any("doctor" in item.objection for item in whole), [item.objection for item in whole]
 
 
+def test_a_limit_leaves_it_to_the_given_ids_whether_bos_is_added() -> None:
+    """Else a command that leaves BOS as it is would explain ids without BOS, together with the limit."""
+    tokenizer, text = model("llama-spm"), b"a word\r\n"
+    found = diagnose(tokenizer, text, tokenizer.encode(text[:-2], add_special=False)).explanations
+    assert {"bos", "truncated"} in [{cause.id for cause in item.causes} for item in found]
+    assert not any(item.fix for item in found)
+
+
 # What is done to each fixture's tokenizer, for ids that it does not give itself.
 FIXTURE_CHANGES: dict[str, Callable[[Vocabulary], dict[str, Any]]] = {
     "BOS": lambda own: {"add_bos": not own.add_bos},
