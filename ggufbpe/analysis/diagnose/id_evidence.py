@@ -38,8 +38,8 @@ class Target(NamedTuple):
         return self.text is None or key.startswith(self.text) or key.endswith(self.text)
 
     def ends(self, key: bytes) -> bool:
-        """Whether the core can only be the last ids of a text with this `key`."""
-        return bool(self.text) and self.text != key and key.endswith(self.text or b"")
+        """Whether the core can be the last ids of a text with this `key`, and not all of them."""
+        return self.text is None or (self.text not in (b"", key) and key.endswith(self.text))
 
 
 def is_lossless(vocabulary: Vocabulary) -> bool:
