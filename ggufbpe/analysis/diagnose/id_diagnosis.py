@@ -202,6 +202,8 @@ def _searched(
         if is_whole and (len(found[0].causes) == 1 or not _has_filled(tokenizer, compared)):
             return found
         several = _several(tokenizer, compared, flags, same)
+        if found[0].explains == 1:  # by another text, which other changes may bring nearer by chance
+            several = [item for item in several if item.explains == 1]
         told = {repr(cause) for item in several for cause in item.causes}
         if several:  # which says more than these
             told.update(repr(cause) for item in found for cause in item.causes if _is_vague(cause))

@@ -1167,6 +1167,17 @@ def test_a_text_from_its_end_on_is_another_text_and_no_exchange_of_tokens(text: 
     assert [cause.id for cause in findings[0].causes] == ["text_differs"]
 
 
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [(" ", "\u00a0"), ("'", "\u2019"), ("1234567", "&#49;234567"), ("\r\n", " "), ("ï", "Ã¯")],
+)
+def test_another_text_that_gives_all_ids_is_told_alone(ours: str, theirs: str) -> None:
+    """No change that brings some ids nearer, such as another pre-tokenizer, has anything to do with them."""
+    tokenizer = model("gpt-2")
+    [only] = diagnose(tokenizer, TEXT, tokenizer.encode(TEXT.decode().replace(ours, theirs))).explanations
+    assert ([cause.id for cause in only.causes], only.explains) == (["text_differs"], 1.0)
+
+
 def test_a_shorter_explanation_of_all_ids_is_not_told_after_a_longer_one() -> None:
     """Bytes that are dropped and tokens that are exchanged, or else another text."""
     text, ids = b"\x80\x00\x01\x00\x01", [189, 188, 189, 188]
