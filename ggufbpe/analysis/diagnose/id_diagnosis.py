@@ -31,7 +31,7 @@ from ...gguf.constants import TokenizerKey
 from ...tokenizer import Tokenizer
 from ...tokenizer.detokenization import token_ids
 from ...tokenizer.inputs import ChatOrBody, Model, TextOrPath, request_body, text_of, tokenizer_of
-from ..doctor.proposal import Trial, prove, prove_by_parts, unless_bos_is_lost
+from ..doctor.proposal import Trial, prove, prove_by_parts, unless_ends_are_lost
 from ..doctor.texts_with_ids import TextWithIds, encoding, with_exchange
 from . import causes
 from .agreement import AS_COMMAND, AS_LIBRARY, added_as, agreeing_share
@@ -161,7 +161,7 @@ def proposed(
                         trial, item.change, [compared], encode=encode, expected=expected, exchanged=exchanged
                     )
                 if proposal.command:
-                    proposal = unless_bos_is_lost(trial, proposal)
+                    proposal = unless_ends_are_lost(trial, proposal)
                 has_command = bool(proposal.command)
             explanations.append(Explanation(item.causes, item.explains, proposal))
     return explanations

@@ -6,7 +6,7 @@ A change is proposed if
 - (b) no token decodes to other bytes, except markers and ordinary words whose type is the defect,
 - (c) every text that both sides encoded alike stays as it is,
 - (d) `doctor` finds nothing that it did not find before,
-- (e) by ids that no model file gave, it switches off no BOS for which only the file itself speaks.
+- (e) by ids that no model file gave, it switches off no BOS for which only the file speaks, and no EOS of a family.
 
 Any other change is an observation: `Proposal.command` is empty, and `Proposal.objection` says why.
 """
@@ -341,17 +341,18 @@ def _other_bytes(trial: Trial, after: Tokenizer, change: Change, compared: Itera
     return ""
 
 
-def unless_bos_is_lost(trial: Trial, proposal: Proposal) -> Proposal:
-    """Return a proposal made by ids, without its command if texts lose a BOS that a file of unknown family adds."""
+def unless_ends_are_lost(trial: Trial, proposal: Proposal) -> Proposal:
+    """Return a proposal made by ids, without its command if texts lose a BOS or EOS that other tools may leave out."""
     before, after = trial.before, trial.changed(proposal.change)
-    bos = before.tokenizer.bos_id if before.tokenizer else None
-    is_lost = before.adds("bos") and not after.adds("bos")
-    is_asked_for = before.scalar(_K.ADD_BOS) is True and before.family is None
-    begins = {*TEXTS_OF_IDS[_K.BOS_ID]} - {*TEXTS_OF_IDS[_K.EOS_ID]}  # tools leave such a BOS out on purpose
-    if bos is None or before.tokens[bos] not in begins or not (is_lost and is_asked_for):
-        return proposal
-    told = f"ids without {before.quoted(bos)}, which the file itself asks for, do not speak against it"
-    return proposal._replace(command="", objection=told)
+    lost = [name for name in ("bos", "eos") if before.adds(name) and not after.adds(name)]
+    bos, family, told = before.tokenizer.bos_id if before.tokenizer else None, before.family, ""
+    begins = {*TEXTS_OF_IDS[_K.BOS_ID]} - {*TEXTS_OF_IDS[_K.EOS_ID]}
+    is_asked_for = "bos" in lost and before.scalar(_K.ADD_BOS) is True and family is None
+    if is_asked_for and bos is not None and before.tokens[bos] in begins:
+        told = f"ids without {before.quoted(bos)}, which the file itself asks for, do not speak against it"
+    elif "eos" in lost and family and family.add_eos:
+        told = f"ids without EOS, which all {family.name} files add, do not speak against it"
+    return proposal._replace(command="", objection=told) if told else proposal
 
 
 def changes_of(finding: Finding) -> list[Change]:

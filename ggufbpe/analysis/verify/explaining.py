@@ -14,7 +14,7 @@ from ..diagnose.encoding_changes import Encoding
 from ..diagnose.model_changes import other_models
 from ..diagnose.several import FoundCauses, Several
 from ..diagnose.variants import variants_of
-from ..doctor.proposal import Proposal, Trial, prove_by_parts, unless_bos_is_lost
+from ..doctor.proposal import Proposal, Trial, prove_by_parts, unless_ends_are_lost
 from ..doctor.texts_with_ids import TextWithIds, encoding
 from ..oracles.oracle import Oracle
 from .weighing import weigh
@@ -120,7 +120,7 @@ class Explaining:
                 return proposal
             if self._oracle.tokenizer is not None:
                 return self._unless_other_is_suspect(trial, proposal)
-            return unless_bos_is_lost(trial, proposal)
+            return unless_ends_are_lost(trial, proposal)
 
     @property
     def _change(self) -> Change:

@@ -25,7 +25,7 @@ from ggufbpe.analysis.doctor.proposal import (
     checks_left_out,
     prove,
     prove_by_parts,
-    unless_bos_is_lost,
+    unless_ends_are_lost,
 )
 from ggufbpe.analysis.doctor.texts_with_ids import TextWithIds, end_of_token, ends_of, parts_of, with_exchange
 from ggufbpe.analysis.verify.model_diff import diff
@@ -329,9 +329,17 @@ def test_ids_without_bos_switch_off_none_that_the_file_itself_asks_for(
     with Trial(None, facts=before) as trial:
         proposal = prove(trial, Change({K.ADD_BOS: "false"}), [TextWithIds(b"x", [before.ids["x"]])])
         assert proposal.command  # a model file that gave the ids would tell
-        found = unless_bos_is_lost(trial, proposal)
+        found = unless_ends_are_lost(trial, proposal)
     assert "which the file itself asks for" in found.objection or is_proposed
     assert bool(found.command) == is_proposed
+
+
+def test_ids_without_eos_do_not_switch_it_off_where_all_files_of_a_family_add_it() -> None:
+    """A limit has cut it off, or the other tool was asked for no special tokens."""
+    tok = opened(prepared(vocabulary, "nomic-bert-moe"))
+    [found] = diagnose(tok, "The story", tok.encode("The story")[:-1]).explanations
+    assert "which all XLM-RoBERTa files add" in found.objection
+    assert not found.fix
 
 
 def test_a_text_that_is_right_must_stay_right() -> None:
