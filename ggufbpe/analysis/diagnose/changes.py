@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import takewhile
 from typing import NamedTuple
 
 from ..._util import utf8
@@ -101,7 +102,7 @@ class Changes:
                 before, behind = sum(map(len, pieces[:first])), sum(map(len, pieces[last:]))
                 core = data[before : len(data) - behind]
                 text = self._unescaped(core) if self.lossless and certain else None
-                yield Target(head, ids[first:last], tail, text, shift, found)
+                yield Target(head, ids[first:last], tail[::-1], text, shift, found)
 
     def _is_sure(self, token: int) -> bool:
         """Whether a token would decode to the same text whatever its type."""
@@ -114,13 +115,24 @@ class Changes:
         """What may be BOS at the beginning of `ids` (or EOS, if `ids` are reversed)."""
         yield ()
         special = self.vocabulary.special_ids[name_of_added(self.vocabulary, name)]
-        added = self.base.around(self.add_special)[name != "bos"] != ()
-        is_special = bool(ids) and 0 <= ids[0] < len(self.vocabulary.tokens)
-        is_special = is_special and self.vocabulary.attributes[ids[0]] & SPECIAL_TYPES != 0
-        if ids and (ids[0] == special or added or is_special):
+        if not ids or (ids[0] != special and self._is_text(ids[0])):
+            return
+        is_known = 0 <= ids[0] < len(self.vocabulary.tokens)
+        if is_known or self.base.around(self.add_special)[name != "bos"]:
             yield (ids[0],)
-        if len(ids) > 1 and ids[0] == ids[1] == special:
-            yield (ids[0], ids[1])
+        if ids[0] == special and ids[1:2] == [special]:
+            yield (ids[0], ids[0])
+        padding = tuple(takewhile(ids[0].__eq__, ids))
+        if is_known and (len(padding) > 1 or ids[0] == self.vocabulary.special_ids.get("pad")):
+            if len(padding) > 1 + (ids[0] == special):
+                yield padding
+            if ids[0] != special and ids[len(padding) : len(padding) + 1] == [special]:
+                yield (*padding, ids[len(padding)])
+
+    def _is_text(self, token: int) -> bool:
+        """Whether a token is ordinary text by its type, and by what it says."""
+        kinds = self.vocabulary.attributes
+        return 0 <= token < len(kinds) and not kinds[token] & SPECIAL_TYPES and token not in self.markers
 
     def key(self, data: bytes) -> bytes:
         """A text as the model's ids decode to it."""

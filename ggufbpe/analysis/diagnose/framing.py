@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..._util.wording import counted
 from ...gguf.change import Change
 from ...gguf.constants import TokenizerKey
 from ...models.pieces import quoted_token
@@ -38,6 +39,15 @@ def framing(
             change = Change({flag: "false"})
         if name == "bos":
             fix += "; for one call, add_special=False"
+    elif len(theirs) > 1 and theirs != (special, special):
+        pad, end, inside = theirs[0], "beginning", "behind"
+        if name == "eos":
+            pad, end, inside = theirs[-1], "end", "before"
+        problem, fix = "padded", "switch off padding in the other tool, or leave out the ids that it masks"
+        count = counted(theirs.count(pad), "time")
+        what = f"the given ids are padded at the {end}: {count} {_token(vocabulary, pad)}"
+        if ours and special not in theirs:
+            what += f", and no {upper} {inside}"
     elif len(theirs) > 1:
         problem, what = "twice", f"{upper} is there {len(theirs)} times"
         fix = f"{remove}: the text or its chat template already has one"

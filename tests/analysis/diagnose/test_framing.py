@@ -25,6 +25,9 @@ assert EOS is not None
         ("eos", (), (EOS,), {}, "added", {K.ADD_EOS: "true"}),
         ("bos", (), (BOS,), {"add_bos": True}, "added", {}),  # which was not asked for here
         ("bos", (BOS,), (BOS, BOS), {"add_bos": True}, "twice", {}),  # no key adds two
+        ("bos", (BOS,), (BOS, BOS, BOS), {"add_bos": True}, "padded", {}),
+        ("bos", (BOS,), (OTHER, OTHER, BOS), {"add_bos": True}, "padded", {}),
+        ("eos", (EOS,), (OTHER, OTHER), {"add_eos": True}, "padded", {}),
         ("bos", (BOS,), (OTHER,), {"add_bos": True}, "other", {K.BOS_ID: str(OTHER)}),
         ("bos", (), (OTHER,), {}, "other", {K.BOS_ID: str(OTHER), K.ADD_BOS: "true"}),
     ],
@@ -41,6 +44,17 @@ def test_causes(
     assert (cause.id, cause.detail["problem"], dict(cause.change.keys)) == (name, problem, changed)
     assert (cause.detail["ours"], cause.detail["theirs"]) == ([*ours], [*theirs])
     assert cause.fix or cause.change
+
+
+def test_padding_in_words() -> None:
+    def said(ours: tuple[int, ...], theirs: tuple[int, ...]) -> object:
+        [cause] = framing(VOCABULARY, "eos", ours, theirs)
+        return cause.detail["what"]
+
+    shown = f"the given ids are padded at the end: 2 times {OTHER} ('<s>')"
+    assert said((), (OTHER, OTHER)) == said((EOS,), (EOS, OTHER, OTHER)) == shown
+    assert said((EOS,), (OTHER, OTHER)) == f"{shown}, and no EOS before"
+    assert said((EOS,), (EOS, OTHER)) == f"the given ids are padded at the end: 1 time {OTHER} ('<s>')"
 
 
 def test_equal_ends_have_no_cause() -> None:
