@@ -138,6 +138,7 @@ TEXT_CHANGES: tuple[TextChange, ...] = (
         for change, apply in (
             ("a line break is removed", lambda data: re.sub(rb"(?:\r\n|\n)\Z", b"", data)),
             ("all line breaks are removed", lambda data: data.rstrip(b"\r\n")),
+            ("all white space is removed", bytes.rstrip),
             ("a line break is added", lambda data: data + b"\n"),
             ("CRLF is added", lambda data: data + b"\r\n"),
         )

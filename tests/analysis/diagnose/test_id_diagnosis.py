@@ -165,6 +165,7 @@ SINGLE: list[tuple[str, bytes | None, Made, dict[str, object]]] = [
     ("trailing_newline", None, encoding(lambda text: text[:-1]), {"change": "a line break is removed"}),
     ("trailing_newline", None, encoding(lambda text: text + b"\n"), {"change": "a line break is added"}),
     ("trailing_newline", b"a b\n\n\n", encoding(bytes.rstrip), {"change": "all line breaks are removed"}),
+    ("trailing_newline", b"Answer: ", encoding(bytes.rstrip), {"change": "all white space is removed"}),
     ("leading_space", b" a word", encoding(bytes.lstrip), {"change": "a space is removed"}),
     ("leading_space", b"  \n a word", encoding(bytes.lstrip), {"change": "all white space is removed"}),
     ("leading_space", b" a word", encoding(lambda text: b" " + text), {"change": "a space is added"}),

@@ -32,6 +32,7 @@ EFFECTS: dict[tuple[str, str], tuple[bytes, bytes]] = {
     ("newlines", "CRLF to CR"): (b"a\r\nb\n", b"a\rb\n"),
     ("trailing_newline", "a line break is removed"): (b"a\r\n\r\n", b"a\r\n"),
     ("trailing_newline", "all line breaks are removed"): (b"a \r\n\n", b"a "),
+    ("trailing_newline", "all white space is removed"): (b" a \r\n\t", b" a"),
     ("trailing_newline", "a line break is added"): (b"a", b"a\n"),
     ("trailing_newline", "CRLF is added"): (b"a", b"a\r\n"),
     ("escapes", "processed"): (rb"a\tb\x41\n", b"a\tbA\n"),
