@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from itertools import product
+from operator import eq
 from typing import NamedTuple
 
 from ..._util import utf8
@@ -56,6 +57,11 @@ def is_lossless(vocabulary: Vocabulary) -> bool:
 
 def shifts(ours: list[int], theirs: list[int]) -> Iterator[tuple[int, int]]:
     """(from, by): ids from the first number on may be higher by the second in `theirs`."""
+    moved = {(a, b - a) for a, b in zip(ours, theirs) if a != b}
+    if len(ours) == len(theirs) and len(moved) >= 2 and len({by for _, by in moved}) == 1:
+        start, by = min(moved)
+        yield (start if any(map(eq, ours, theirs)) else 0), by
+        return
     one, two = Counter(ours), Counter(theirs)
 
     def shared(by: int) -> int:
@@ -72,10 +78,6 @@ def shifts(ours: list[int], theirs: list[int]) -> Iterator[tuple[int, int]]:
         and shared(by) > 2 * shared(0)
     ):
         yield 0, by
-        return
-    moved = {(a, b - a) for a, b in zip(ours, theirs) if a != b}
-    if len(ours) == len(theirs) and len(moved) >= 2 and len({by for _, by in moved}) == 1:
-        yield min(moved)
 
 
 def text_difference(text: bytes, ours: bytes, theirs: bytes) -> dict[str, object]:

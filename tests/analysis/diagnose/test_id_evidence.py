@@ -54,6 +54,7 @@ OURS = [10, 11, 12, 13, 14, 15]
         ([token - 7 for token in OURS], [(0, -7)]),
         ([1, *(token + 5 for token in OURS)], [(0, 5)]),  # with BOS
         ([10, 11, 12, 13, 114, 115], [(14, 100)]),  # from some token on
+        ([10, 18, 19, 20, 21, 22], [(11, 7)]),  # and of most ids
         ([70, 90, 33, 2, 48, 110], []),
         ([10, 11, 12, 13, 14, 99], []),  # one id is no shift
         ([], []),
