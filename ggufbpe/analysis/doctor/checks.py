@@ -38,9 +38,9 @@ from .template_checks import (
     eos_not_added,
     other_bos,
     template_errors,
-    template_is_settings,
     template_missing,
 )
+from .template_form_checks import byte_order_mark, escapes_in_prompts, template_is_settings
 from .tensor_checks import rows_of_tokens
 from .token_checks import (
     control_shown,
@@ -164,6 +164,8 @@ CHECKS: tuple[Check, ...] = (
     made_control,
     template_errors,
     template_is_settings,
+    byte_order_mark,
+    escapes_in_prompts,
     template_missing,
     unused_markers,
     chat_markers,

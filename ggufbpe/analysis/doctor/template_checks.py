@@ -12,7 +12,7 @@ from typing import Any
 from ..._util.errors import ChatError, printable
 from ..._util.extras import NotInstalledError
 from ..._util.wording import counted, listed
-from ...chat.known_templates import known_template
+from ...chat.known_templates import known_template, known_templates
 from ...gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
 from ...models.vocabulary import SPECIAL_TYPES
 from ..oracles.chat_answers import Refused
@@ -22,7 +22,7 @@ from .finding import Finding
 from .known_template_check import replacement
 from .marker_types import set_marker_types
 from .sample_prompts import QUESTION, SamplePrompts
-from .template_sources import template_in_settings, transformers_settings
+from .template_sources import transformers_settings
 from .token_checks import bracketed, is_misspelt
 from .unused_marker_check import unused_in_template
 
@@ -118,26 +118,6 @@ def template_missing(model: Facts) -> Iterator[Finding]:
         model.set_template(known) if known else f"set the original model's: {model.set_template_file()}",
         model.key(_K.CHAT_TEMPLATE),
     )
-
-
-def template_is_settings(model: Facts) -> Iterator[Finding]:
-    """A file of transformers in place of the chat template that is in it."""
-    for name, source in model.templates.items():
-        settings = transformers_settings(source)
-        if settings is None:
-            continue
-        yield Finding(
-            "error",
-            "template_is_json",
-            "The chat template is a JSON file, such as transformers' tokenizer_config.json, and no template.",
-            "llama-server writes that file into each prompt.",
-            f"take the template out of it: {model.set_own_template()}"
-            if not name and template_in_settings(settings)
-            else f"set the right one: {model.set_template_file(name)}",
-            model.key(f"{_K.CHAT_TEMPLATE}.{name}" if name else _K.CHAT_TEMPLATE),
-            {"keys": list(settings)[:20]},
-            f"Its keys are {listed(settings, len(settings))}.",
-        )
 
 
 def makes_embeddings(model: Facts) -> bool:
@@ -344,7 +324,8 @@ def _fix_of_no_tokens(model: Facts, severity: str, markers: list[str]) -> str:
     known_markers = [marker for marker in markers_of(model.template) if not is_cut(model, marker)]
     is_one_of_many = severity == "warning" and len(markers) == 1 and known_markers
     misspelt = _token_in_place_of(model, markers[0]) if is_one_of_many else None
-    if misspelt is not None:
+    is_usual = misspelt is not None and _is_in_known_templates(model.tokens[misspelt])
+    if misspelt is not None and not is_usual:
         rename = model.rename(misspelt, markers[0])
         return f"token {misspelt}, {model.quoted(misspelt)}, stands in its place; rename it: {rename}"
     known = replacement(model)
@@ -352,11 +333,18 @@ def _fix_of_no_tokens(model: Facts, severity: str, markers: list[str]) -> str:
         "or tokens were renamed or lost" if known_markers else "unless this one was trained with such text"
     )
     cause = f"the template is for another model, {or_else}"
+    if misspelt is not None:
+        cause = f"the template misspells token {misspelt}, {model.quoted(misspelt)}"
     return (
         f"{cause}; use llama.cpp's template for this model: {model.set_template(known)}"
         if known
         else f"{cause}; set the right template: {model.set_template_file()}"
     )
+
+
+def _is_in_known_templates(marker: str) -> bool:
+    """Check that a template of llama.cpp's has a marker, so that no vocabulary misspells it."""
+    return any(marker in known.source for known in known_templates().values())
 
 
 def _token_in_place_of(model: Facts, marker: str) -> int | None:

@@ -234,6 +234,12 @@ DEFECTS: dict[str, tuple[str, str, Callable[[], Keys]]] = {
     ),
     "BOS of another model": ("chat_marker", "warning", lambda: template("{{ '<s>' }}" + HARMLESS)),
     "template not closed": ("template_error", "error", lambda: template("{% for message in messages %}")),
+    "template with a byte order mark": ("template_bom", "warning", lambda: template("\ufeff" + HARMLESS)),
+    "template escaped twice": (
+        "template_escaped",
+        "warning",
+        lambda: template(HARMLESS.replace("\n", "\\n")),
+    ),
     "settings as template": (
         "template_is_json",
         "error",

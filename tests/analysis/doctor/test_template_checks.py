@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 import sys
 from pathlib import Path
 
@@ -19,12 +17,8 @@ from ggufbpe.analysis.doctor.template_checks import (
     eos_not_added,
     other_bos,
     template_errors,
-    template_is_settings,
     template_missing,
 )
-from ggufbpe.cli import main
-from ggufbpe.gguf.change import COMMAND
-from ggufbpe.gguf.reader import GGUFFile
 
 __all__ = ["facts_of"]  # the fixture
 
@@ -63,48 +57,6 @@ def test_errors(keys: Keys, severity: str | None, evidence: str, facts_of: Facts
     findings = list(template_errors(facts_of(keys)))
     assert found(findings) == ([("template_error", severity)] if severity else [])
     assert all(evidence in finding.evidence for finding in findings)
-
-
-@pytest.mark.parametrize(
-    ("template", "fix"),
-    [
-        (CHATML, None),
-        ('{"{{ messages }}": 1}', "set the right one: "),
-        (json.dumps({"chat_template": CHATML}), "take the template out of it: ggufbpe fix "),
-        (
-            json.dumps({"chat_template": [{"name": "default", "template": CHATML}]}),
-            "take the template out of it: ",
-        ),
-        (json.dumps({"chat_template": CHATML + '{{ "x" }}'}), "take the template out of it: "),
-        (json.dumps({"chat_template": ["x"]}), "set the right one: "),
-        (json.dumps({"chat_template": ""}), "set the right one: "),
-    ],
-)
-def test_settings_of_transformers_in_its_place(template: str, fix: str | None, facts_of: FactsOf) -> None:
-    findings = list(template_is_settings(facts_of(with_template(template))))
-    assert found(findings) == ([("template_is_json", "error")] if fix else [])
-    errors = list(template_errors(facts_of(with_template(template))))
-    assert not (findings and errors)  # whose fix would be another file
-    assert all(finding.fix.startswith(fix or "") for finding in findings)
-
-
-def test_the_template_in_the_settings_of_transformers_is_taken_out(tmp_path: Path) -> None:
-    model = write_metadata(tmp_path / "v=2.gguf", with_template(json.dumps({"chat_template": CHATML})))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(tmp_path)
-        [finding] = [each for each in doctor("v=2.gguf").findings if each.id == "template_is_json"]
-        [command] = COMMAND.findall(finding.fix)
-        assert main(shlex.split(command)[1:]) == 0
-    with GGUFFile(model.with_name("fixed.gguf")) as file:
-        assert file[K.CHAT_TEMPLATE] == CHATML
-
-
-def test_settings_in_place_of_a_named_template(facts_of: FactsOf) -> None:
-    """The model's own template is the default one, so it is no source for another."""
-    settings = json.dumps({"chat_template": CHATML})
-    model = facts_of({**with_template(CHATML), f"{K.CHAT_TEMPLATE}.tool_use": settings})
-    [finding] = template_is_settings(model)
-    assert "--chat-template tool_use=FILE " in finding.fix
 
 
 def test_the_fix_of_a_broken_template(facts_of: FactsOf) -> None:
@@ -240,6 +192,16 @@ def test_a_marker_whose_token_has_nearly_its_text(
             "the template is for another model, or tokens were renamed or lost; set the right template: "
             + model.set_template_file()
         )
+
+
+def test_a_token_that_llama_cpps_templates_have_is_not_renamed(facts_of: FactsOf) -> None:
+    """The template misspells that token, and other templates would no longer find it."""
+    model = facts_of(with_template(CHATML.replace("im_start", "imstart")))
+    [finding] = chat_markers(model)
+    token = model.ids["<|im_start|>"]
+    assert finding.fix == (
+        f"the template misspells token {token}, '<|im_start|>'; set the right template: {model.set_template_file()}"
+    )
 
 
 @pytest.mark.parametrize(
