@@ -13,7 +13,7 @@ Sources: parquet-format's parquet.thrift (structs and the numbers of their field
 from __future__ import annotations
 
 import base64
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,16 +36,6 @@ _LIST, _UNSIGNED = i32(3), {16: i32(12), 32: i32(13)}  # enum ConvertedType
 _HAS_ID, _EMPTY = 3, 1  # definition levels: both the list and its elements could be null
 
 
-class _Group(NamedTuple):
-    """A row group that was written."""
-
-    rows: int
-    entries: int
-    begin: int  # in the file
-    size: int  # bytes
-    uncompressed: int
-
-
 class ParquetWriter:
     """Writes a column of lists. Where pages and row groups end depends on the lengths of rows, not on chunks.
 
@@ -61,7 +51,8 @@ class ParquetWriter:
         self._ids = np.empty(_PAGE, "<u4")
         self._in_page = self._ids_in_page = 0  # entries and ids
         self._open = 0  # ids of a row that has not ended
-        self._groups: list[_Group] = []
+        self._groups: list[Value] = []
+        self._all_rows = 0  # of these
         self._begin_group()
 
     def _begin_group(self) -> None:
@@ -149,7 +140,21 @@ class ParquetWriter:
         if self._in_page:
             self._end_page()
         size = self._data.size - self._begin
-        self._groups.append(_Group(self._rows, self._entries, self._begin, size, self._uncompressed))
+        column = struct(
+            {
+                1: _INT32,
+                2: list_of([_PLAIN, _RLE]),
+                3: list_of([binary(part.encode()) for part in (COLUMN, "list", "element")]),
+                4: _ZSTD,
+                5: i64(self._entries),
+                6: i64(self._uncompressed),
+                7: i64(size),
+                9: i64(self._begin),
+            }
+        )
+        chunks = list_of([struct({2: i64(self._begin), 3: column})])
+        self._groups.append(struct({1: chunks, 2: i64(self._uncompressed), 3: i64(self._rows), 6: i64(size)}))
+        self._all_rows += self._rows
         self._begin_group()
 
     # ---- the end of the file ------------------------------------------------------------------------
@@ -172,8 +177,8 @@ class ParquetWriter:
             {
                 1: i32(2),
                 2: list_of(_schema(8 * np.dtype(self._layout.dtype).itemsize)),
-                3: i64(sum(group.rows for group in self._groups)),
-                4: list_of(list(map(_row_group, self._groups))),
+                3: i64(self._all_rows),
+                4: list_of(self._groups),
                 5: list_of([struct({1: binary(b"ARROW:schema"), 2: binary(arrow)})]),
                 6: binary(f"ggufbpe version {__version__}".encode()),
             }
@@ -190,21 +195,3 @@ def _schema(width: int) -> list[Value]:
         struct({3: _REPEATED, 4: binary(b"list"), 5: i32(1)}),
         struct({1: _INT32, 3: _OPTIONAL, 4: binary(b"element"), 6: _UNSIGNED[width], 10: is_unsigned}),
     ]
-
-
-def _row_group(group: _Group) -> Value:
-    """A row group, which has one column chunk."""
-    column = struct(
-        {
-            1: _INT32,
-            2: list_of([_PLAIN, _RLE]),
-            3: list_of([binary(part.encode()) for part in (COLUMN, "list", "element")]),
-            4: _ZSTD,
-            5: i64(group.entries),
-            6: i64(group.uncompressed),
-            7: i64(group.size),
-            9: i64(group.begin),
-        }
-    )
-    chunk = struct({2: i64(group.begin), 3: column})
-    return struct({1: list_of([chunk]), 2: i64(group.uncompressed), 3: i64(group.rows), 6: i64(group.size)})
