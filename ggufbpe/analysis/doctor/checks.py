@@ -54,7 +54,7 @@ from .token_checks import (
 )
 from .turn_end_check import turn_ends
 from .unused_marker_check import unused_markers
-from .value_checks import lengths, wrong_types
+from .value_checks import byte_order, lengths, wrong_types
 from .word_type_check import word_types
 
 _K = TokenizerKey
@@ -147,6 +147,7 @@ CHECKS: tuple[Check, ...] = (
     unwritable_bytes,
     byte_types,
     missing_unknown,
+    byte_order,
     wrong_types,
     duplicates,
     lengths,
@@ -198,6 +199,7 @@ COMMON_CHECKS = frozenset(
     (
         _other_tokenizer,
         wrong_model,
+        byte_order,
         wrong_types,
         duplicates,
         lengths,

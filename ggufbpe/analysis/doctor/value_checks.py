@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 from ..._util.wording import counted, listed
@@ -53,6 +54,19 @@ def wrong_types(model: Facts) -> Iterator[Finding]:
             model.key(key),
             None,
             f"{key}: {wrong_type(model.file, key).problem}",
+        )
+
+
+def byte_order(model: Facts) -> Iterator[Finding]:
+    """Numbers in the other byte order than those of this machine, as for an IBM mainframe."""
+    if model.source.byteorder != sys.byteorder:
+        yield Finding(
+            "warning",
+            "byte_order",
+            f"The file is {model.source.byteorder}-endian, and this machine is not.",
+            "llama.cpp reads only the byte order of the machine that it runs on, and refuses the file here.",
+            "use the model's other file, or convert this one with gguf_convert_endian.py of llama.cpp's gguf-py",
+            Where(None, None, 0),
         )
 
 

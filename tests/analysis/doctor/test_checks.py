@@ -470,7 +470,14 @@ def test_every_finding_that_there_is_has_a_defect() -> None:
     ]
     ids = {node.value for node in findings if isinstance(node, ast.Constant)}
     tested = {expected for expected, _, _ in DEFECTS.values()} | {"not_bpe", "no_line_break", "clean_spaces"}
-    tested |= {"template_not_run", "corrected", "eos_behind_prompts", "control_shown", "vocabulary_size"}
+    tested |= {
+        "template_not_run",
+        "corrected",
+        "eos_behind_prompts",
+        "control_shown",
+        "vocabulary_size",
+        "byte_order",
+    }
     tested |= {expected for _, expected, _, _ in OTHER_DEFECTS.values()}
     parts = checks.COMMON_CHECKS | checks.BYTE_PAIR_CHECKS | checks.CHECKS_OF_TOKENS
     assert parts <= {*checks.CHECKS}

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from small_models import FactsOf, K, facts_of, family_keys, found, small_keys
+from tensors_by_hand import model_with
 
 from ggufbpe.analysis.doctor.advice import advised
 from ggufbpe.analysis.doctor.checks import findings_of
+from ggufbpe.analysis.doctor.examination import doctor
 from ggufbpe.analysis.doctor.value_checks import lengths, wrong_types
 from ggufbpe.gguf.constants import GGUFValueType as T
 
@@ -43,6 +47,16 @@ def test_a_wrong_type(key: str, value: Any, severity: str, fixed: str | None, fa
         assert findings[0].fix == "convert the model again"
     else:
         assert findings[0].fix.endswith(f"or remove the key: {model.remove(key)}")
+
+
+@pytest.mark.parametrize("order", ["little", "big"])
+def test_the_byte_order_of_another_machine(order: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.gguf"
+    path.write_bytes(model_with(byteorder=order))
+    findings = [finding for finding in doctor(path).findings if finding.id == "byte_order"]
+    assert [finding.what for finding in findings] == (
+        [] if order == sys.byteorder else [f"The file is {order}-endian, and this machine is not."]
+    )
 
 
 def test_ids_of_a_known_family_in_a_list(facts_of: FactsOf) -> None:
