@@ -21,6 +21,7 @@ from .finding import Finding, Where
 _EMBEDDING, _OUTPUT = b"token_embd.weight", b"output.weight"
 _SPEAKERS = ("qwen3tts", "wavtokenizer-dec")  # whose output layer is not for tokens of the vocabulary
 _SURELY_FILLED = 64  # rows without a token: so few are seldom tokens that were lost
+_FILLED_UP_TO = 8  # rows are filled up to a multiple of this at least
 _MOST_ADDED = 1000  # tokens that a command adds: Windows takes 32,767 characters
 _MOST_REMOVED = 64  # tokens
 # Keys whose ids are those of tokens that do something, and so of no filler.
@@ -110,7 +111,7 @@ def _as_many_tokens(model: Facts, number: int) -> str:
     how = (
         "fill up the vocabulary, as llama.cpp's converter does" if add else "remove the tokens without a row"
     )
-    if len(add) > _SURELY_FILLED:
+    if len(add) > _SURELY_FILLED or (add and number % _FILLED_UP_TO):
         how = f"if the original tokenizer has no more tokens, {how}"
     return f"{how}: {model.command(*words)}" if is_possible else ""
 

@@ -123,10 +123,23 @@ def test_rows_without_a_token_are_filled_up_unless_markers_are_lost(
 ) -> None:
     """Qwen 2.5 has 151,936 rows and 151,665 tokens."""
     model = facts_of(with_template(template))
-    embedding = SimpleNamespace(name=b"token_embd.weight", shape=(8, len(model.tokens) + more))
+    rows = (len(model.tokens) + more) // 8 * 8
+    embedding = SimpleNamespace(name=b"token_embd.weight", shape=(8, rows))
     monkeypatch.setattr(tensor_checks, "tensor_infos", lambda _: [embedding])
     [finding] = tensor_checks.rows_of_tokens(model)
     assert finding.fix.startswith(begins)
+
+
+def test_rows_that_are_no_multiple_of_8_may_be_those_of_lost_tokens(
+    facts_of: FactsOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a Mistral with 32,000 tokens and 32,002 rows, the last ones for <|im_start|> and <|im_end|>."""
+    model = facts_of(small_keys())
+    rows = len(model.tokens) // 8 * 8 + 9
+    embedding = SimpleNamespace(name=b"token_embd.weight", shape=(8, rows))
+    monkeypatch.setattr(tensor_checks, "tensor_infos", lambda _: [embedding])
+    [finding] = tensor_checks.rows_of_tokens(model)
+    assert finding.fix.startswith("if the original tokenizer has no more tokens, fill up the vocabulary")
 
 
 def test_tokens_that_the_chat_template_writes_are_not_removed(
@@ -154,7 +167,7 @@ def test_a_special_id_with_a_row_is_that_of_a_lost_token(
     embedding = SimpleNamespace(name=b"token_embd.weight", shape=(8, size + 2))
     monkeypatch.setattr(tensor_checks, "tensor_infos", lambda _: [embedding])
     [rows] = tensor_checks.rows_of_tokens(model)
-    assert rows.fix.startswith("convert the model again" if is_lost else "fill up the vocabulary")
+    assert rows.fix.startswith("convert the model again" if is_lost else "if the original tokenizer has no more")
     [out_of_range] = wrong_special_ids(model)
     assert out_of_range.id == "special_id_out_of_range"
     told = "convert the model again: its tensors have a row for this token, which was lost"
