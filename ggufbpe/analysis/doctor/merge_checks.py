@@ -41,7 +41,9 @@ def merge_parts(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "merges_not_in_vocabulary",
-            "Tokens and merges are not from the same model.",
+            "Tokens and merges are not from the same model."
+            if len(bad) > _SHARE_UNREACHABLE * len(model.merges)
+            else "Some merges are not of tokens.",
             "What such a merge produces has no id, so it is encoded as bytes.",
             "convert the model again",
             Where(_K.MERGES, None, model.file.element_offset(_K.MERGES, bad[0])),
