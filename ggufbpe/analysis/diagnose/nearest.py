@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, groupby
 
 from ..._util.spelling import unescape_spaces
 from ...models.bpe.bpe_text import BytePairText
@@ -64,9 +64,13 @@ class Nearest(Search):
         )
 
     def _decoded(self, ids: list[int]) -> bytes:
-        """What ids decode to, in a model that does not keep every text."""
-        size = len(self.vocabulary.tokens)
-        return self.tokenizer.decode_bytes(ids) if all(0 <= token < size for token in ids) else b""
+        """What ids decode to, in a model that does not keep every text: no space is put behind special tokens."""
+        size, special = len(self.vocabulary.tokens), set(self.vocabulary.special_token_ids)
+        if not all(0 <= token < size for token in ids):
+            return b""
+        runs = [(is_special, [*run]) for is_special, run in groupby(ids, special.__contains__)]
+        decode, pieces = self.tokenizer.decode_bytes, self.tokenizer.token_to_piece
+        return b"".join(b"".join(map(pieces, run)) if is_special else decode(run) for is_special, run in runs)
 
     def _text_of(self, data: bytes) -> ChangedText:
         detail = text_difference(self.text.data if self.lossless else self._own_text, self._own_text, data)
