@@ -136,14 +136,23 @@ def _encode(
     segments: Iterator[Segment],
     tell: Tell,
 ) -> tuple[RunState, Tail]:
-    records = _Records()
+    records = 0  # of a file whose lines are in several segments, before the next of them
     try:
         wave, following = None, _wave(segments, machines)
         while wave is None or following:
             wave, following = following, _wave(segments, machines)
             with closing(machines.encode(wave)) as encoded:
                 for segment, batches in zip(wave, encoded, strict=True):
-                    for batch in records.counted(segment, batches):
+                    if any(batch.segment != segment.number for batch in batches):
+                        raise AssertionError(
+                            f"what was encoded is not segment {segment.number}, whose turn it is"
+                        )
+                    if segment.is_exact:
+                        records = segment.start.record
+                    else:
+                        batches = [_moved(batch, records) for batch in batches]
+                    records += sum(batch.records for batch in batches)
+                    for batch in batches:
                         tell(batch)
                         writing.add(plan.add(batch))
                     if following or segment is not wave[-1]:
@@ -217,25 +226,8 @@ def _files(shards: Iterable[PlannedShard]) -> set[str]:
     return {part.batch.file for shard in shards for part in shard.parts}
 
 
-class _Records:
-    """Counts the lines of files that are in several segments."""
-
-    def __init__(self) -> None:
-        self._before = 0
-
-    def counted(self, segment: Segment, batches: list[EncodedBatch]) -> list[EncodedBatch]:
-        """The batches of the next segment, with records counted from the beginning of their input."""
-        if any(batch.segment != segment.number for batch in batches):
-            raise AssertionError(f"what was encoded is not segment {segment.number}, whose turn it is")
-        if segment.is_exact:
-            self._before = segment.start.record
-        else:
-            batches = [_moved(batch, self._before) for batch in batches]
-        self._before += sum(batch.records for batch in batches)
-        return batches
-
-
 def _moved(batch: EncodedBatch, records: int) -> EncodedBatch:
+    """A batch whose records are counted from the beginning of their file, in which `records` are before its segment."""
     place, after = (
         at and at._replace(record=at.record + records) for at in (batch.chunk.place, batch.chunk.after)
     )
