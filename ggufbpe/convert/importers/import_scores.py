@@ -48,16 +48,16 @@ def _scores(read: HFDocument, pairs: list[Pair]) -> tuple[list[float], list[Inco
     written = read.config.written_scores(len(read.tokens))
     if len(written) == len(read.tokens):
         scores = [written[token] for token in range(len(read.tokens))]
-        if merges_by_scores(read.tokens, score_ranks(scores, len(scores)), read.ids).pairs == pairs:
-            return scores, []
+        found = merges_by_scores(read.tokens, score_ranks(scores, len(scores)), read.ids)
+        if found.pairs == pairs:
+            return scores, list(_without_merges(found.unmade))
     made = scores_by_merges(pairs)
     lowest = min(made.scores.values(), default=0.0) - 1.0
     scores = [made.scores.get(text, lowest) for text in read.tokens]
-    expected = merges_by_scores(read.tokens, score_ranks(scores, len(scores)), read.ids).pairs
-    known = set(pairs)
+    found = merges_by_scores(read.tokens, score_ranks(scores, len(scores)), read.ids)
+    expected, known = found.pairs, set(pairs)
     others = [left + right for left, right in expected if (left, right) not in known]
-    what = "also the text of two tokens that the file has no merge for; llama.cpp joins these, too"
-    told = [*about_tokens("pairs_without_merges", others, what)]
+    told = [*_without_merges([*others, *found.unmade])]
     if [pair for pair in expected if pair in known] != pairs:
         told += about_tokens(
             "merges_apart",
@@ -66,6 +66,13 @@ def _scores(read: HFDocument, pairs: list[Pair]) -> tuple[list[float], list[Inco
             ("has", "have"),
         )
     return scores, told
+
+
+def _without_merges(texts: list[str]) -> Iterator[Incompatibility]:
+    what = (
+        "also the text of two tokens or characters that the file has no merge for; llama.cpp joins these, too"
+    )
+    yield from about_tokens("pairs_without_merges", texts, what)
 
 
 def _puts_space(read: HFDocument) -> bool:
@@ -100,6 +107,11 @@ def _limits(read: HFDocument) -> Iterator[Incompatibility]:
             )
         if part.get("split", True):
             yield from tokens_across_words(read)
+    if any(part.get("type") == "Metaspace" for part in read.parts("pre_tokenizer")) and _puts_space(read):
+        yield Incompatibility(
+            "spaces_at_the_start",
+            "no space is put before a text that begins with a space or U+2581; llama.cpp puts one before every text",
+        )
     missing = sum(name not in read.ids for name in BYTE_TOKENS)
     if missing or not read.model.get("byte_fallback"):
         yield Incompatibility(

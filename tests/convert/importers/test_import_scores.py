@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+import tokenizers
 
+from ggufbpe import Tokenizer
 from ggufbpe.convert.exporters.hf_config import HFConfig
+from ggufbpe.convert.imported import pack
 from ggufbpe.convert.importers.hf_document import HFDocument
+from ggufbpe.convert.importers.import_hf import import_tokenizer
 from ggufbpe.convert.importers.import_scores import goes_by_scores, import_scores
 from ggufbpe.convert.score_merges import merges_by_scores
 from ggufbpe.gguf.constants import TokenType
+from ggufbpe.gguf.source import Source
+from ggufbpe.models.loading import load
 from ggufbpe.models.spm import score_ranks
 
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
@@ -68,10 +75,17 @@ def test_scores_of_an_export_are_taken_if_they_make_the_merges() -> None:
 
 METASPACE = {"type": "Metaspace", "prepend_scheme": "always", "split": False}
 LIMITS: dict[str, tuple[dict[str, Any], list[str]]] = {
-    "a metaspace as llama.cpp's": ({"normalizer": None, "pre_tokenizer": METASPACE}, []),
+    "a space before a text without one": (
+        {"normalizer": None, "pre_tokenizer": METASPACE},
+        ["spaces_at_the_start"],
+    ),
+    "a metaspace that puts none": (
+        {"normalizer": None, "pre_tokenizer": {**METASPACE, "prepend_scheme": "never"}},
+        [],
+    ),
     "a space before the text alone": (
         {"normalizer": None, "pre_tokenizer": {**METASPACE, "prepend_scheme": "first"}},
-        ["first_prefix"],
+        ["first_prefix", "spaces_at_the_start"],
     ),
     "another normalizer": ({"normalizer": {"type": "NFC"}}, ["normalizer"]),
     "splitting": ({"pre_tokenizer": {"type": "Whitespace"}}, ["splitting"]),
@@ -79,6 +93,10 @@ LIMITS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "whole words": ({"model": {"ignore_merges": True}}, ["ignore_merges"]),
     "dropout": ({"model": {"dropout": 0.1}}, ["dropout"]),
     "a pair without a merge": ({"model": {"merges": MERGES[:1]}}, ["pairs_without_merges"]),
+    "an added token of characters that are no tokens": (
+        {"added_tokens": [{"id": len(TOKENS), "content": "▁x", "special": False}]},
+        ["pairs_without_merges"],
+    ),
 }
 
 
@@ -87,6 +105,18 @@ def test_limits(name: str) -> None:
     parts, names = LIMITS[name]
     _, told = import_scores(document(**parts))
     assert [limit.name for limit in told] == names
+
+
+@pytest.mark.parametrize("scheme", ["always", "first"])
+def test_no_space_goes_before_one_in_the_library(scheme: str) -> None:
+    ids = {text: index for index, text in enumerate(TOKENS)}
+    model = tokenizers.models.BPE(ids, [(a, b) for a, b in MERGES], unk_token="<unk>", byte_fallback=True)
+    library = tokenizers.Tokenizer(model)
+    library.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace("▁", scheme, False)
+    data = pack(import_tokenizer(json.loads(library.to_str())).metadata)
+    tok = Tokenizer(load(Source("imported", data))[0])
+    assert library.encode("a").ids == tok.encode("a")
+    assert library.encode(" a").ids != tok.encode(" a")
 
 
 @pytest.mark.parametrize(
