@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ..._util.errors import printable
 from ..._util.llama_cpp_states import since
-from ..._util.spelling import SPACE
+from ..._util.spelling import BYTE_TOKENS, SPACE
 from ...gguf.constants import TokenizerKey, TokenType
 from ...gguf.merges import parts
 from ...models import SUPPORTED, tokenizer_model
@@ -22,7 +22,8 @@ from ..exporters.boundary_markers import WHITE_SPACE_SPLIT, borders
 from ..exporters.hf_bpe import ESCAPED_SPACES, LOWER_CASE, lower_case_limit
 from ..exporters.hf_parts import sequence
 from ..imported import NotImportableError
-from ..incompatibilities import NEVER, Incompatibility
+from ..incompatibilities import NEVER, Incompatibility, about_tokens
+from ..upstream_patterns import PORTABLE
 from .hf_document import HFDocument
 from .hf_limits import added_token_limits
 from .recognize import Recognized, listed_patterns, recognize
@@ -114,8 +115,8 @@ class BytePairImport:
                 )
             return PRE_TOKENIZERS[given]
         if not self._byte_level:
-            family, sentence = self._family_of_characters()
-            self.recognized = Recognized(family, "patterns", sentence)
+            family, sentence, exact = self._family_of_characters()
+            self.recognized = Recognized(family, "patterns", sentence, exact)
             usual = "sarvam-moe" if family == "gemma4" and "bos" not in self._read.ends()[0] else family
             return self._written_entry(family) or PRE_TOKENIZERS[usual]
         made = {left + right for left, right in map(parts, self.merges)}
@@ -136,21 +137,29 @@ class BytePairImport:
         steps = [part for part in self._read.parts("pre_tokenizer") if part != WHITE_SPACE_SPLIT]
         return sequence("pretokenizers", steps)
 
-    def _family_of_characters(self) -> tuple[str, str]:
-        """The family that splits text whose words are not written in bytes, and why."""
+    def _family_of_characters(self) -> tuple[str, str, bool]:
+        """The family that splits text whose words are not written in bytes, why, and whether the file does the same."""
         escapes, patterns = self._words.escape_whitespaces, listed_patterns(self._splitting_steps())
         entries = [entry for entry in PRE_TOKENIZERS.values() if not entry.byte_encode]
         alike = {
-            tuple(borders(entry)): entry.family for entry in entries if entry.escape_whitespaces == escapes
+            written: entry.family
+            for entry in entries
+            if entry.escape_whitespaces == escapes
+            for written in _ways_to_write(entry)
         }
         if escapes:
-            family = alike.get(patterns or (), "gemma4")
-            return family, "its tokens are characters, with spaces escaped"
+            exact = patterns in alike
+            family = alike[patterns] if exact else "gemma4"
+            return family, "its tokens are characters, with spaces escaped", exact
         if self._words.drops_white_space and not patterns:
             family = next(entry.family for entry in entries if not entry.escape_whitespaces)
-            return family, "its tokens are characters, and text is split at white space"
+            return family, "its tokens are characters, and text is split at white space", True
         if patterns in alike:
-            return alike[patterns], "its tokens are characters, and its patterns are known, word for word"
+            return (
+                alike[patterns],
+                "its tokens are characters, and its patterns are known, word for word",
+                True,
+            )
         raise NotImportableError(_NEITHER)
 
     def _written_entry(self, family: str) -> PreTokenizer | None:
@@ -208,7 +217,10 @@ class BytePairImport:
                 "patterns split the text before it is split at white space, and llama.cpp drops white space first: "
                 "words beside it can be others",
             )
-        if self.recognized is None or self.recognized.exact or not self._byte_level:
+        if self.recognized is None or self.recognized.exact:
+            return
+        if not self._byte_level:
+            yield from self._splitting_of_characters()
             return
         for difference in DIFFERENCES.get(self.entry.family, ()):
             yield Incompatibility(
@@ -220,12 +232,26 @@ class BytePairImport:
             "characters that came after Unicode 15.1 have no class in llama.cpp: they are not letters",
         )
 
+    def _splitting_of_characters(self) -> Iterator[Incompatibility]:
+        """Where a file splits text at other places than at line breaks, as Gemma 4 does in llama.cpp."""
+        steps = [part for part in self._read.parts("pre_tokenizer") if part != WHITE_SPACE_SPLIT]
+        kinds = [str(part.get("type")) for part in steps if part.get("pattern") != ESCAPED_SPACES["pattern"]]
+        if kinds:
+            yield Incompatibility(
+                "splitting",
+                f"the file splits text by {', '.join(kinds)}, and llama.cpp at line breaks alone",
+            )
+        made = map("".join, map(parts, self.merges))
+        joined = [text for text in made if "\n" in text and text.strip("\n")]
+        yield from about_tokens(
+            "splitting", joined, "both text and a line break, between which llama.cpp splits", ("has", "have")
+        )
+
     def _flags(self) -> Iterator[Incompatibility]:
         model, entry = self._model, self.entry
-        missing = [
-            byte for byte, char in enumerate(BYTE_CHARS) if char not in self._ids and byte not in NEVER
-        ]
-        if missing and self._byte_level:
+        names = BYTE_CHARS if self._byte_level else BYTE_TOKENS
+        missing = [byte for byte, name in enumerate(names) if name not in self._ids and byte not in NEVER]
+        if missing:
             unknown = model.get("unk_token")
             instead = f"has {printable(unknown)} for them" if unknown else "lets their neighbours merge"
             yield Incompatibility(
@@ -266,6 +292,13 @@ class BytePairImport:
                 if symbols[0] != text:
                     unmade.append(text)
         return unmade
+
+
+def _ways_to_write(entry: PreTokenizer) -> Iterator[tuple[str, ...] | None]:
+    """The patterns of a pre-tokenizer as `export` writes them."""
+    yield tuple(borders(entry))
+    if entry.family in PORTABLE:
+        yield listed_patterns(sequence("pretokenizers", [*PORTABLE[entry.family]]))
 
 
 def _words_of(read: HFDocument) -> _Words:

@@ -222,6 +222,31 @@ def test_limits(name: str) -> None:
     assert set(limits(imported("gpt-2", **LIMITS[name]))) - set(usual) == {name}
 
 
+SPACES = {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious", "invert": False}
+LINES = {"type": "Split", "pattern": {"String": "\n"}, "behavior": "Contiguous", "invert": False}
+DIGITS = {"type": "Digits", "individual_digits": True}
+ACROSS = {**RAW, "\n": len(RAW), "\na": len(RAW) + 1}
+OF_CHARACTERS: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "no splitting": ({}, []),
+    "splitting at spaces, which are escaped before": ({"pre_tokenizer": SPACES}, []),
+    "splitting at line breaks": (
+        {"pre_tokenizer": LINES, "model": {"vocab": ACROSS, "merges": [["\n", "a"]]}},
+        [],
+    ),
+    "a merge across a line break": ({"model": {"vocab": ACROSS, "merges": [["\n", "a"]]}}, ["splitting"]),
+    "other splitting": ({"pre_tokenizer": DIGITS}, ["splitting"]),
+    "a byte without a token": ({"model": {"vocab": {"a": 0, "▁": 1}}}, ["bytes_without_tokens"]),
+}
+
+
+@pytest.mark.parametrize("case", OF_CHARACTERS)
+def test_limits_of_characters(case: str) -> None:
+    parts, names = OF_CHARACTERS[case]
+    model = {"byte_fallback": True, "vocab": RAW, "merges": [], **parts.get("model", {})}
+    read = imported(**{"pre_tokenizer": None, "normalizer": ESCAPE, **parts, "model": model})
+    assert limits(read) == names
+
+
 @pytest.mark.parametrize(
     ("config", "advice"),
     [({}, "; a tokenizer_config.json beside the file would name them"), ({"bos_token": None}, "")],
