@@ -34,17 +34,20 @@ namespace {
 #if !defined(Py_LIMITED_API) && !defined(PYPY_VERSION) && !defined(GRAALVM_PYTHON)
 #define GGUFBPE_READS_STR 1
 
-// Whether this str was asked about last. It is told by its place, its length and some of its code points: the next str may lie where the
-// last one lay. A mistake costs time.
+// Whether this str was asked about the last two times; counted first and then encoded, it is not worth keeping. It is told by its place,
+// its length and some of its code points: the next str may lie where the last one lay. A mistake costs time.
 bool is_repeated(PyObject *text) {
     constexpr Py_ssize_t SAMPLES = 64;
-    static std::atomic<uint64_t> last{0};
+    static std::atomic<uint64_t> last{0};  // in its lowest bit: whether the one before was the same
     const Py_ssize_t length = PyUnicode_GET_LENGTH(text);
     uint64_t now = multiply_and_fold(reinterpret_cast<uintptr_t>(text), static_cast<uint64_t>(length) ^ HASH_SEEDS[0]);
     for (Py_ssize_t i = 0; i < SAMPLES; ++i) {
         now = multiply_and_fold(now ^ HASH_SEEDS[1], PyUnicode_READ_CHAR(text, length / SAMPLES * i) ^ HASH_SEEDS[0]);
     }
-    return last.exchange(now, std::memory_order_relaxed) == now;
+    now &= ~uint64_t(1);
+    const uint64_t before = last.load(std::memory_order_relaxed);
+    last.store(now | ((before | 1) == (now | 1)), std::memory_order_relaxed);
+    return before == (now | 1);
 }
 
 // Appends code points as UTF-8; false for a surrogate.
