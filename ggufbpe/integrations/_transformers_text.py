@@ -53,14 +53,21 @@ class TextEncoding(AddedTokens):
         )
         if options.get("max_length") == 0:  # which prepare_for_model takes for no limit
             first, second = self._truncated(first, second, options)
-        if not return_offsets_mapping:
-            return self.prepare_for_model(first, second, prepend_batch_axis=True, **options)
         tensors = options.pop("return_tensors", None)
+        if tensors:
+            options["return_overflowing_tokens"] = False  # which has no form as a tensor
         found = self.prepare_for_model(first, second, **options)
-        all_spans = self._framed_spans(spans, second_spans, options)
-        found["offset_mapping"] = self._padded(
-            all_spans, len(found["input_ids"]), options.get("padding_side")
-        )
+        # prepare_for_model takes no ids for a batch of no rows, and leaves them as they are.
+        if not found["input_ids"] and options["padding"] == "max_length":
+            chosen = "max_length", "padding", "pad_to_multiple_of", "padding_side", "return_attention_mask"
+            found.update(self._pad(found.data, *map(options.get, chosen)))
+            if "length" in found:
+                found["length"] = len(found["input_ids"])
+        if return_offsets_mapping:
+            all_spans = self._framed_spans(spans, second_spans, options)
+            found["offset_mapping"] = self._padded(
+                all_spans, len(found["input_ids"]), options.get("padding_side")
+            )
         return found.convert_to_tensors(tensors, prepend_batch_axis=True)
 
     def _ids(
