@@ -204,7 +204,7 @@ class _Job:
                 f"all {tail.bad_records} records are bad, so the shards in {self._folder.name} stay"
             )
         self._replace_old_shards()  # if it has no shards
-        self._check(state)
+        self._require_files(state.shards)
         return manifest.finish(self._folder, state, tail), state.shards
 
     def _require_packages(self) -> None:
@@ -259,18 +259,23 @@ class _Job:
             self._folder.discard()
 
     def _resumed(self) -> RunState | None:
-        folder = self._folder
-        state = manifest.unfinished(folder)
-        header, shards = manifest.read_manifest(folder) if state is None else (state.header, state.shards)
+        state = manifest.unfinished(self._folder)
+        header, shards = (
+            manifest.read_manifest(self._folder) if state is None else (state.header, state.shards)
+        )
         self._require_same(header)
-        names = set(folder.names())
-        for shard in shards:
-            for file in shard.files:
-                if file.name not in names or folder.size(file.name) != file.size:
-                    raise CorpusError(
-                        f"{folder.name}/{file.name}: not the file that was written; force=True begins anew"
-                    )
+        self._require_files(shards)
         return state
+
+    def _require_files(self, shards: Iterable[manifest.Shard]) -> None:
+        """`CorpusError` for a file of a finished shard that is gone, or has another size than was written."""
+        folder = self._folder
+        names = set(folder.names())
+        for file in (file for shard in shards for file in shard.files):
+            if file.name not in names or folder.size(file.name) != file.size:
+                raise CorpusError(
+                    f"{folder.name}/{file.name}: not the file that was written; force=True begins anew"
+                )
 
     def _require_same(self, header: dict[str, Any]) -> None:
         """Refuse to continue with other inputs, settings or another tokenizer."""
@@ -378,15 +383,6 @@ class _Job:
             number = chunk.place.record + bad.record + 1
             where = f"{self._inputs[chunk.place.input].path}: {'row' if chunk.kind == 'rows' else 'line'} {number}"
             self._report(where, CorpusError(bad.reason))
-
-    def _check(self, state: RunState) -> None:
-        """Compare the sizes of all files with what was written."""
-        for shard in state.shards:
-            for file in shard.files:
-                if (size := self._folder.size(file.name)) != file.size:
-                    raise CorpusError(
-                        f"{self._folder.name}/{file.name}: {size} bytes, not the {file.size} written"
-                    )
 
 
 def _fatal(where: str, error: Exception) -> None:
