@@ -190,12 +190,8 @@ class PlamoText(TextModel):
         return [shown[start:end] for start, end in self.segments(text)]
 
     def runs(self, fragment: bytes) -> Iterator[Iterable[tuple[int, ...]]]:
-        """The ids, one tuple per segment."""
-        text = self._characters(fragment)
-        if self.vocabulary.strict_utf8 or not _BEYOND_UNICODE.search(fragment):
-            yield (tuple(self._ids(text[start:end])) for start, end in self.segments(text))
-        else:
-            yield (tuple(token for token, _, _ in self.spans(fragment)),)
+        """The ids, all in one tuple."""
+        yield (tuple(token for token, _, _ in self.spans(fragment)),)
 
     def spans(self, fragment: bytes) -> Iterator[tuple[int, int, int]]:
         """(id, start, end) of each token, in bytes of the fragment."""
@@ -251,13 +247,6 @@ class PlamoText(TextModel):
                 if start < end:
                     yield start, end
                 start = end + 1
-
-    def _ids(self, segment: str) -> Iterator[int]:
-        for token, start, _ in self.suffixes.best_path(segment):
-            if token != NO_TOKEN:
-                yield token
-            else:
-                yield from map(self._byte_tokens.__getitem__, segment[start].encode("utf-8", "surrogatepass"))
 
     def _characters(self, fragment: bytes, stranger: str = "") -> str:
         return utf8.decode(self._within_unicode(fragment, stranger), self.vocabulary.strict_utf8)

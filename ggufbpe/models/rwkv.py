@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _FLAGS = PreTokenizer("", "", byte_encode=False, clean_spaces=False)
 _NAMED = {ord("t"): 0x09, ord("n"): 0x0A, ord("r"): 0x0D}
-_RUN = 1 << 12  # tokens
 
 
 class RWKVModel(TokenizerModel):
@@ -126,14 +125,8 @@ class RWKVText(TextModel):
         return [fragment.decode("utf-8", "replace")] if fragment else []
 
     def runs(self, fragment: bytes) -> Iterator[Iterable[tuple[int, ...]]]:
-        """The ids, each in its own tuple, many at a time."""
-        run: list[tuple[int, ...]] = []
-        for token, _, _ in self.spans(fragment):
-            run.append((token,))
-            if len(run) == _RUN:
-                yield run
-                run = []
-        yield run
+        """The ids, each in its own tuple."""
+        yield ((token,) for token, _, _ in self.spans(fragment))
 
     def spans(self, fragment: bytes) -> Iterator[tuple[int, int, int]]:
         """(id, start, end) of each token, in bytes of the fragment."""

@@ -36,18 +36,8 @@ class Trie:
 
     def longest(self, text: Sequence[int], start: int) -> tuple[int, int] | None:
         """The longest token at `start`, and where it ends; None if there is none."""
-        step, tokens = self._next.get, self._token
-        node = 0
-        longest = None
-        for end in range(start, len(text)):
-            following = step(node * _NODE + text[end])
-            if following is None:
-                break
-            node = following
-            token = tokens[node]
-            if token is not None:
-                longest = token, end + 1
-        return longest
+        matches, _ = self.tried(text, start)
+        return matches[-1] if matches else None
 
     def tried(self, text: Sequence[int], start: int) -> tuple[list[tuple[int, int]], int]:
         """All tokens at `start`, the shortest first, with their ends; and how far some token agrees with the text.

@@ -8,7 +8,6 @@ Source: src/llama-vocab.cpp, llm_tokenizer_ugm and llama_vocab::impl::load.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -16,9 +15,9 @@ from typing import TYPE_CHECKING
 from ..gguf import typed
 from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
-from .charsmap import Charsmap, describe_truncation
+from .charsmap import describe_truncation
 from .pretokenizers.registry import PreTokenizer
-from .tokenizer_model import TokenizerModel, Warn, first_attributes, misconverted
+from .tokenizer_model import TokenizerModel, Warn, misconverted
 from .vocabulary import Correct, Correction
 
 if TYPE_CHECKING:
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from .unigram_text import UnigramText
     from .vocabulary import Vocabulary
 
-_USER_DEFINED = 16  # models/vocabulary.py, which imports this room
 _NO_PRE_TOKENIZER = PreTokenizer("", "", byte_encode=False, escape_whitespaces=True, clean_spaces=False)
 
 
@@ -71,9 +69,11 @@ class UnigramModel(TokenizerModel):
 
     def check(self, file: Metadata, vocabulary: Vocabulary, correct: Correct) -> None:
         """`VocabularyError` if llama.cpp finds no token for a line break, or an id without a token, and so refuses."""
+        from .unigram_text import UnigramText
+
         key, problem = TokenizerKey.LIST, ""
         try:
-            if _drops_line_breaks(vocabulary):
+            if not UnigramText(vocabulary).normalizer.normalize(b"\n").text:
                 taken = self.default_ids["pad"]
                 what = f"a line break becomes nothing; for its token llama.cpp takes {taken}"
                 correct(Correction("line_break", what, taken))
@@ -98,17 +98,3 @@ class UnigramModel(TokenizerModel):
         from .unigram_text import UnigramText
 
         return UnigramText(vocabulary)
-
-
-def _drops_line_breaks(vocabulary: Vocabulary) -> bool:
-    """Whether `CharsmapNormalizer` leaves nothing of a line break, told without that class.
-
-    `ValueError` if the charsmap is damaged just there.
-    """
-    from .token_table import tokens_with
-
-    user_defined = tokens_with(array("H", first_attributes(vocabulary)), _USER_DEFINED)
-    if any(vocabulary.tokens[token].startswith("\n") for token in user_defined):
-        return False
-    made, _ = Charsmap(vocabulary.charsmap).longest(b"\n", 0) or (b"\n", 1)
-    return not made or (vocabulary.remove_extra_whitespaces and not made.strip(b" "))

@@ -149,21 +149,16 @@ class LongestMatch:
 
     def ids(self, word: str) -> tuple[int, ...]:
         """The ids of a word; only the unknown token if no tokens make it up."""
-        return tuple(token for token, _, _ in self.ids_with_ends(word))
-
-    def ids_with_ends(self, word: str) -> list[tuple[int, int, int]]:
-        """(id, start, end) of each token of a word, in characters; only the unknown token if no tokens make it up."""
         symbols = tuple(map(ord, _BEGIN + word))
-        tokens: list[tuple[int, int, int]] = []
+        ids: list[int] = []
         at = 0
         while at < len(symbols):
             match = self.trie.longest(symbols, at)
             if match is None:
-                return [(self.unknown, 0, len(word))]
-            token, end = match
-            tokens.append((token, max(at - 1, 0), end - 1))
-            at = end
-        return tokens
+                return (self.unknown,)
+            token, at = match
+            ids.append(token)
+        return tuple(ids)
 
 
 class WordPieceText(TextModel):
@@ -205,26 +200,10 @@ class WordPieceText(TextModel):
     def spans(self, fragment: bytes) -> Iterator[tuple[int, int, int]]:
         """(id, start, end) of each token, in bytes of the fragment, from its first character to its last.
 
-        Dropped text has no token, unless it stands between two characters of one.
+        Dropped text has no token, unless it stands between two characters of one. The steps of the tracer tell.
         """
-        text, ends = self.text(fragment), utf8.char_ends(fragment, self.vocabulary.strict_utf8)
-        word: list[str] = []
-        places: list[int] = []  # of the word's characters, in the text
-        for place, char in enumerate([*text, " "]):
-            written = self.normalizer[ord(char)]
-            if len(written) == 1 and written != " ":
-                word.append(written)
-                places.append(place)
-            elif written:
-                yield from self._word_spans("".join(word), places, ends)
-                word, places = [], []
-                if written != " ":
-                    yield from self._word_spans(written[1], [place], ends)
+        from .tracers.trace_types import EncodedWord
 
-    def _word_spans(self, word: str, places: list[int], ends: list[int]) -> Iterator[tuple[int, int, int]]:
-        if not word:
-            return
-        bounds = [ends[place - 1] if place else 0 for place in places]
-        for token, first, last in self.word_ids.encoder.ids_with_ends(word):
-            start = bounds[first] if first < len(bounds) else ends[places[-1]]
-            yield token, start, ends[places[last - 1]] if last > first else start
+        for step in self.tracer().steps(fragment, 0):
+            if isinstance(step, EncodedWord):
+                yield from ((token, start, end) for token, start, end, _ in step.tokens)

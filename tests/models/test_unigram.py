@@ -23,7 +23,7 @@ from ggufbpe import GGUFError, GGUFWarning, Tokenizer
 from ggufbpe._util.unicode_composition import COMPOSING, UNICODE_VERSION
 from ggufbpe.models.charsmap import Charsmap
 from ggufbpe.models.composition import compose
-from ggufbpe.models.unigram import _NO_PRE_TOKENIZER, _drops_line_breaks
+from ggufbpe.models.unigram import _NO_PRE_TOKENIZER
 from ggufbpe.models.unigram_text import UnigramText
 from ggufbpe.models.vocabulary import CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
 from ggufbpe.native import native, why_not_native
@@ -462,22 +462,6 @@ def test_words(engine: Any) -> None:
 def test_line_break(keys: dict[str, Any], nl: int | None) -> None:
     found = {opened(UNIGRAM, engine=engine, overrides=keys).nl_id for engine in ENGINES}
     assert found == {opened(UNIGRAM).token_to_id("▁") if nl is None else nl}
-
-
-@pytest.mark.parametrize("becomes", ["", " ", "  ", " b ", "\n", None])
-@pytest.mark.parametrize("own", [{}, {"\nx": USER_DEFINED}, {"x\n": USER_DEFINED}])
-@pytest.mark.parametrize("merges", [False, True])
-def test_what_is_said_of_line_breaks_is_what_becomes_of_them(
-    becomes: str | None, own: dict[str, int], merges: bool
-) -> None:
-    replaced = {} if becomes is None else {b"\n": becomes.encode(), b"\nx": b"y"}
-    made = vocabulary(
-        {**WORDS, **dict.fromkeys(own, -1.0)},
-        own,
-        charsmap=charsmap(replaced),
-        remove_extra_whitespaces=merges,
-    )
-    assert _drops_line_breaks(made) == (not UnigramText(made).normalizer.normalize(b"\n").text)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

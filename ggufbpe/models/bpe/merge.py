@@ -107,19 +107,7 @@ class WordEncoder:
 
     def ids(self, word: str) -> tuple[int, ...]:
         """The ids of `word`, as it stands in the text."""
-        written = self.written(word)
-        if self.is_whole(written):
-            return (self._token_to_id[written],)
-        _check_length(len(written))  # before the list of symbols is made
-        ids: list[int] = []
-        known = self._token_to_id.get
-        for symbol in self.merged(list(written)):
-            token = known(symbol)
-            if token is None:
-                ids += [token for token, _ in self.fallback(symbol)]
-            else:
-                ids.append(token)
-        return tuple(ids)
+        return tuple(token for token, _, _ in self.ids_with_ends(word))
 
     def ids_with_ends(self, word: str) -> list[tuple[int, int, int]]:
         """(id, start, end) of each token, in bytes of the UTF-8 of `word`."""
