@@ -243,10 +243,9 @@ def _say(vocabulary: TrainedVocabulary, arguments: argparse.Namespace) -> None:
         lines += trace_lines(vocabulary, color=color, width=width)
     size = len(vocabulary.tokens) - (vocabulary.form.unk is not None)
     if arguments.output is not None:
-        lines.append(
-            f"wrote {terminal.one_line(arguments.output)}: {counted(size, 'token')}, "
-            f"{counted(len(vocabulary.merges), 'merge')}, learned from {counted(vocabulary.word_count, 'distinct word')}"
-        )
+        tokens, merges = counted(size, "token"), counted(len(vocabulary.merges), "merge")
+        words = counted(vocabulary.word_count, "distinct word")
+        lines.append(f"wrote {terminal.one_line(arguments.output)}: {tokens}, {merges}, learned from {words}")
     _output.write_lines(line.rstrip(" ") for line in lines)
     _say_if_it_ended_early(vocabulary, size, arguments)
 
