@@ -82,7 +82,7 @@ def files_of(
                     if tables and any(each <= set(names) for each in _SAVED):
                         shown = [name for name in shown if not any(name in each for each in _SAVED)]
                         skipped["metadata of a saved dataset"] += 1
-                    shards = shards_among(names, partial(_head, path))
+                    shards = shards_among(names, partial(_head, open, os.path.join(path, "")))
                     skipped[_SHARDS] += len(shards)
                     shown = [name for name in shown if name not in shards]
                     to_visit += [os.path.join(path, name) for name in shown]
@@ -157,16 +157,18 @@ def _shards_below(paths: Iterable[str], system: Any) -> frozenset[str]:
         folder, slash, name = path.rpartition("/")
         folders[folder + slash].append(name)
 
-    def head(folder: str, name: str) -> bytes:
-        with suppress(OSError), system.open(folder + name, "rb") as file:
-            return bytes(file.read(HEAD))
-        return b""
-
     return frozenset(
         folder + name
         for folder, names in folders.items()
-        for name in shards_among(names, partial(head, folder))
+        for name in shards_among(names, partial(_head, system.open, folder))
     )
+
+
+def _head(opened: Callable[[str, str], IO[bytes]], folder: str, name: str) -> bytes:
+    """The first bytes of a file; none if it cannot be read, which is told when it is read as a text."""
+    with suppress(OSError), opened(folder + name, "rb") as file:
+        return file.read(HEAD)
+    return b""
 
 
 # What fsspec's file systems give alike in a listing and of one file; other times are often rounded in one of them.
@@ -210,13 +212,6 @@ def ignored_by_git(folder: str) -> frozenset[str]:
         return frozenset()
     names = (os.fsdecode(name).rstrip("/") for name in listed.stdout.split(b"\0"))
     return frozenset(os.path.join(folder, name) for name in names if name not in ("", "."))
-
-
-def _head(folder: str, name: str) -> bytes:
-    """The first bytes of a file; none if it cannot be read, which is told when it is read as a text."""
-    with suppress(OSError), open(os.path.join(folder, name), "rb") as file:
-        return file.read(HEAD)
-    return b""
 
 
 def _is_binary(path: str) -> bool:
