@@ -23,7 +23,7 @@ from .token_checks import are_most_words, is_added_word, is_written_as_marker, m
 _TAKEN_OUT = "llama.cpp takes it out of a prompt before the text around it is split, so that other ids follow"
 _WHY = {
     TokenType.CONTROL: f"{_TAKEN_OUT}, and when the model generates it, nothing is shown.",
-    TokenType.USER_DEFINED: f"{_TAKEN_OUT}. Some models were trained so.",
+    TokenType.USER_DEFINED: f"{_TAKEN_OUT}.",
     TokenType.UNUSED: "When the model generates it, nothing is shown.",
 }
 _CALLED = {
@@ -34,18 +34,18 @@ _CALLED = {
 
 
 def word_types(model: Facts) -> Iterator[Finding]:
-    """Words that are control or unused tokens; a note for user-defined ones, which may be meant."""
+    """Words that are control or unused tokens; a note for some user-defined ones, which may be meant."""
     for kind in _WHY:
         found = _words_of_type(model, kind)
         if not found:
             continue
-        is_note = kind is TokenType.USER_DEFINED
+        is_note = kind is TokenType.USER_DEFINED and not are_most_words(model.tokens, found)
         command = model.set_types(NORMAL=found)
         yield Finding(
             "note" if is_note else "warning",
             "word_type",
             f"Ordinary words are stored as {_CALLED[kind]}.",
-            _WHY[kind],
+            _WHY[kind] + " Some models were trained so." * is_note,
             f"if the model was not trained so: {command}" if is_note else command,
             model.token(found[0]),
             listed_tokens(found, model.tokens),
