@@ -30,6 +30,8 @@ def advised(model: Facts, findings: Sequence[Finding]) -> tuple[tuple[Finding, .
         objections: dict[int, str] = {}
         if not proposal.command or not _agree(first):
             proposal, objections = _one_by_one(trial, wanted)
+        if model.tokenizer is None and proposal.command:
+            proposal = _with_revealed(trial, proposal)
         left = len(wanted)
         if proposal.command:
             after = {_key(each) for each in grave_findings(trial.changed(proposal.change))}
@@ -41,6 +43,17 @@ def advised(model: Facts, findings: Sequence[Finding]) -> tuple[tuple[Finding, .
         for index, each in enumerate(findings)
     )
     return told, proposal._replace(differing=len(wanted), explained=len(wanted) - left, unit="finding")
+
+
+def _with_revealed(trial: Trial, proposal: Proposal) -> Proposal:
+    """Return a proposal that also mends what is only found once the file can be opened, if less is wrong then."""
+    found = grave_findings(trial.changed(proposal.change))
+    more = all_of(each for finding in found for each in changes_of(finding)[:1])
+    wider = prove(trial, proposal.change | more)
+    if not more or not wider.command:
+        return proposal
+    after = trial.changed(wider.change)
+    return wider if after.tokenizer and len(grave_findings(after)) < len(found) else proposal
 
 
 def left_unlike_family(model: Facts, proposal: Proposal | None) -> tuple[str, ...]:

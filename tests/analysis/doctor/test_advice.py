@@ -102,3 +102,16 @@ def test_bytes_of_another_type_become_bytes_however_few_they_are(
     _, proposal = advised(model, findings_of(model))
     assert proposal is not None
     assert proposal.command == model.set_types(BYTE=range(first, first + number))
+
+
+def test_what_is_only_found_once_the_file_can_be_opened_is_mended_as_well(facts_of: FactsOf) -> None:
+    """Under gpt2, which needs merges, tokens such as <0x0A> are no bytes."""
+    keys = scored_keys([f"▁word{number}" for number in range(900)])
+    types = keys.pop(K.TOKEN_TYPE)
+    model = facts_of({**keys, K.MODEL: "gpt2"})
+    _, proposal = advised(model, findings_of(model))
+    assert proposal is not None
+    assert proposal.change.keys[K.MODEL] == "llama"
+    found = [TokenType[proposal.change.types.get(token, "NORMAL")] for token in range(len(types))]
+    assert found[1:] == types[1:]  # but for <unk>
+    assert (proposal.differing, proposal.explained) == (2, 2)
