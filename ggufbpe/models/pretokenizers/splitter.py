@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import accumulate, compress
 from operator import not_
 from typing import NamedTuple
@@ -255,7 +255,11 @@ def _ascii_members(chars: CharSet) -> frozenset[int]:
 
 
 def _in_threes(alphabet: _Alphabet, stage: Stage, *, whole: bool) -> Callable[[str], str]:
-    """Cut runs of digits into threes from the right; if `whole`, also where a run ends, and not where it begins."""
+    r"""Cut runs of digits into threes from the right; if `whole`, also where a run ends, and not where it begins.
+
+    Digit groups are `whole`: "ab1234c" becomes "ab1", "234", "c" (src/unicode.cpp: unicode_regex_split_custom_afmoe).
+    Thousands are what `(?=(\d{3})+(?!\d))` cuts, which looks ahead to the end of the run from every digit.
+    """
     digits = re.compile(f"{alphabet.emit(parse(stage.rule))}")
 
     def cut(match: re.Match[str]) -> str:
@@ -266,22 +270,6 @@ def _in_threes(alphabet: _Alphabet, stage: Stage, *, whole: bool) -> Callable[[s
         )
 
     return lambda text: digits.sub(cut, text)
-
-
-def _digit_groups(alphabet: _Alphabet, stage: Stage) -> Callable[[str], str]:
-    """Cut runs of digits into threes from the right; the first group stays with the text before it.
-
-    src/unicode.cpp: unicode_regex_split_custom_afmoe. "ab1234c" becomes "ab1", "234", "c".
-    """
-    return _in_threes(alphabet, stage, whole=True)
-
-
-def _thousands(alphabet: _Alphabet, stage: Stage) -> Callable[[str], str]:
-    r"""Cut runs of ASCII digits before each group of three, counted from the right.
-
-    Does what `(?=(\d{3})+(?!\d))` does, which looks ahead to the end of the run from every digit.
-    """
-    return _in_threes(alphabet, stage, whole=False)
 
 
 def _trailing_white_space(alphabet: _Alphabet, stage: Stage) -> Callable[[str], str]:
@@ -334,8 +322,8 @@ def _letters_joined_by_spaces(alphabet: _Alphabet, stage: Stage) -> Callable[[st
 
 
 _STEPS: dict[str, Callable[[_Alphabet, Stage], Callable[[str], str]]] = {
-    "digit_groups": _digit_groups,
-    "thousands": _thousands,
+    "digit_groups": partial(_in_threes, whole=True),
+    "thousands": partial(_in_threes, whole=False),
     "trailing_white_space": _trailing_white_space,
     "blocks_of_white_space": _blocks_of_white_space,
     "letters_joined_by_spaces": _letters_joined_by_spaces,
