@@ -10,7 +10,9 @@ from commands import Run, assert_error, posix_only, run, run_on_terminal, run_pr
 from conftest import ROOT
 
 from ggufbpe import Tokenizer
+from ggufbpe.cli._arguments import Parser
 from ggufbpe.cli._help import help_texts
+from ggufbpe.cli.train import add_arguments
 
 __all__ = ["run"]  # the fixture
 
@@ -196,10 +198,12 @@ def test_word_counts_are_added_up(run: Run, tmp_path: Path) -> None:
 
 
 def test_help_names_all_flags_and_its_examples_are_flags(run: Run) -> None:
-    shown = run("train", "--help").text
+    shown, parser = run("train", "--help").text, Parser("ggufbpe train")
+    add_arguments(parser)
     for word in help_texts("train")[1].split():
         if word.startswith("--"):
             assert word in shown
+            assert word in parser.flags()
     assert "lowest-ids" in shown
 
 
