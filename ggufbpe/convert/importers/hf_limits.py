@@ -112,6 +112,24 @@ def tokens_across_words(read: HFDocument, removes_spaces: bool = False) -> Itera
     )
 
 
+def metaspace_limits(read: HFDocument, removes_spaces: bool = False) -> Iterator[Incompatibility]:
+    """Texts before which `Metaspace` puts no space, and llama.cpp does."""
+    schemes = {
+        part.get("prepend_scheme", "always" if part.get("add_prefix_space", True) else "never")
+        for part in read.parts("pre_tokenizer")
+        if part.get("type") == "Metaspace"
+    }
+    if "first" in schemes:
+        yield Incompatibility(
+            "first_prefix", "a space goes only before the text; llama.cpp puts one after special tokens, too"
+        )
+    if schemes - {"never"} and not removes_spaces:
+        yield Incompatibility(
+            "spaces_at_the_start",
+            "no space is put before a text that begins with a space or U+2581; llama.cpp puts one before every text",
+        )
+
+
 def types_by_text(read: HFDocument, metadata: Mapping[str, Any]) -> Iterator[Incompatibility]:
     """Tokens that llama.cpp looks for in texts otherwise than the file says, because of the tokens' own texts.
 

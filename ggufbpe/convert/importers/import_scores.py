@@ -16,7 +16,7 @@ from ..exporters.hf_parts import replace
 from ..incompatibilities import Incompatibility, about_tokens
 from ..score_merges import Pair, merges_by_scores, scores_by_merges
 from .hf_document import HFDocument
-from .hf_limits import tokens_across_words
+from .hf_limits import metaspace_limits, tokens_across_words
 
 _K = TokenizerKey
 
@@ -100,18 +100,9 @@ def _limits(read: HFDocument) -> Iterator[Incompatibility]:
                 "splitting", f"the file splits text by {kind}, and llama.cpp does not split it"
             )
             continue
-        if part.get("prepend_scheme") == "first":
-            yield Incompatibility(
-                "first_prefix",
-                "a space goes only before the text; llama.cpp puts one after special tokens, too",
-            )
         if part.get("split", True):
             yield from tokens_across_words(read)
-    if any(part.get("type") == "Metaspace" for part in read.parts("pre_tokenizer")) and _puts_space(read):
-        yield Incompatibility(
-            "spaces_at_the_start",
-            "no space is put before a text that begins with a space or U+2581; llama.cpp puts one before every text",
-        )
+    yield from metaspace_limits(read)
     missing = sum(name not in read.ids for name in BYTE_TOKENS)
     if missing or not read.model.get("byte_fallback"):
         yield Incompatibility(

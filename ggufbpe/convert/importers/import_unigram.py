@@ -16,7 +16,7 @@ from ...gguf.constants import TokenizerKey, TokenType
 from ..imported import NotImportableError
 from ..incompatibilities import Incompatibility
 from .hf_document import HFDocument, charsmap_of
-from .hf_limits import tokens_across_words
+from .hf_limits import metaspace_limits, tokens_across_words
 
 _K = TokenizerKey
 _ONE_SPACE = (" {2,}", " +", r"\s+")  # patterns whose matches become one space
@@ -97,6 +97,13 @@ def _normalization(read: HFDocument, told: list[Incompatibility]) -> tuple[bytes
         told.append(
             Incompatibility("spaces_at_the_end", "spaces at the end of a text stay, and llama.cpp drops them")
         )
+    if removes and not puts:
+        told.append(
+            Incompatibility(
+                "space_before_texts",
+                "no space is put before a text; llama.cpp always puts one where it removes spaces",
+            )
+        )
     if composes:
         told.append(
             Incompatibility(
@@ -132,6 +139,7 @@ def _limits(read: HFDocument, removes: bool) -> Iterator[Incompatibility]:
         part.get("type") == "Metaspace" and part.get("split", True) for part in steps
     ):
         yield from tokens_across_words(read, removes)
+    yield from metaspace_limits(read, removes)
     if splits_at_white_space:
         yield Incompatibility(
             "white_space",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tokenizer_json_cases import document
 
-from ggufbpe.convert.importers.hf_limits import added_token_limits
+from ggufbpe.convert.importers.hf_limits import added_token_limits, metaspace_limits
 
 LIMITS: list[tuple[dict[str, Any], dict[str, Any], tuple[str, str, str], list[str]]] = [
     ({"lstrip": True}, {}, ("gpt-2", "gpt2", ""), ["lstrip"]),
@@ -48,3 +48,19 @@ def test_sentences_about_one_token_and_several(flag: str) -> None:
         read = document(added_tokens=added[:count], normalizer={"type": "NFC"})
         [limit] = added_token_limits(read, "gpt-2", "gpt2", "")
         assert limit.what == f"{names} {SENTENCES[flag].format(*VERBS[flag][count - 1])}"
+
+
+@pytest.mark.parametrize(
+    ("metaspace", "removes", "names"),
+    [
+        ({}, False, ["spaces_at_the_start"]),
+        ({}, True, []),
+        ({"prepend_scheme": "first"}, False, ["first_prefix", "spaces_at_the_start"]),
+        ({"prepend_scheme": "first"}, True, ["first_prefix"]),
+        ({"prepend_scheme": "never"}, False, []),
+        ({"add_prefix_space": False}, False, []),
+    ],
+)
+def test_metaspace_limits(metaspace: dict[str, Any], removes: bool, names: list[str]) -> None:
+    read = document(pre_tokenizer={"type": "Metaspace", **metaspace})
+    assert [limit.name for limit in metaspace_limits(read, removes)] == names

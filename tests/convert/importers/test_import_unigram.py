@@ -55,13 +55,26 @@ SPACES: dict[str, tuple[tuple[dict[str, Any], ...], tuple[bool, bool], list[str]
     "one before": ((PREPEND,), (False, True), []),
     "metaspace": ((METASPACE,), (False, True), []),
     "metaspace without one": (({**METASPACE, "prepend_scheme": "never"},), (False, False), []),
-    "merged, and none at the ends": ((replace(r"\A +| +\z"), replace(" +")), (True, False), []),
-    "merged, but kept at the end": ((replace(" {2,}"),), (True, False), ["spaces_at_the_end"]),
-    "stripped": (({"type": "Strip", "strip_right": True}, replace(" {2,}")), (True, False), []),
+    "merged, and none at the ends": (
+        (replace(r"\A +| +\z"), replace(" +")),
+        (True, False),
+        ["space_before_texts"],
+    ),
+    "merged, none at the ends, and one before": (
+        (replace(r"\A +| +\z"), replace(" +"), PREPEND),
+        (True, True),
+        [],
+    ),
+    "merged, but kept at the end": (
+        (replace(" {2,}"), PREPEND),
+        (True, True),
+        ["spaces_at_the_end"],
+    ),
+    "stripped": (({"type": "Strip", "strip_right": True}, replace(" {2,}"), PREPEND), (True, True), []),
     "stripped at the start": (
         ({"type": "Strip", "strip_left": True, "strip_right": False}, replace(" {2,}")),
         (True, False),
-        ["spaces_at_the_end"],
+        ["spaces_at_the_end", "space_before_texts"],
     ),
     "escaped": ((replace(" ", "String"),), (False, False), []),
     "a step that llama.cpp does not have": (({"type": "Lowercase"},), (False, False), ["normalizer"]),
@@ -91,6 +104,15 @@ def test_tokens_that_splitting_before_spaces_never_makes(step: dict[str, Any], i
     file = {"pre_tokenizer": step, "model": model, "added_tokens": added}
     _, told = import_unigram(HFDocument(file, HFConfig({})))
     assert [limit.number for limit in told if limit.name == "splitting"] == [1] * is_told
+
+
+@pytest.mark.parametrize("scheme", ["always", "first"])
+def test_a_metaspace_that_puts_no_space_before_one(scheme: str) -> None:
+    model = {"type": "Unigram", "vocab": [["<unk>", 0.0], ["a", -0.5]], "unk_id": 0}
+    file = {"pre_tokenizer": {**METASPACE, "prepend_scheme": scheme}, "model": model}
+    _, told = import_unigram(HFDocument(file, HFConfig({})))
+    names = [limit.name for limit in told]
+    assert names == ["first_prefix"] * (scheme == "first") + ["spaces_at_the_start", "control_tokens_in_text"]
 
 
 def test_composition_and_charsmap() -> None:
