@@ -22,7 +22,7 @@ from .byte_formats import Layout
 from .chat_encoder import ChatEncoder, EncodedChat
 from .chunks import Chunk, CorpusPlace
 from .document_notes import Note
-from .documents import Options
+from .documents import Options, may_lack_tokens
 from .long_lines import LONG_LINE, text_of_long_line
 from .marked_ids import ENDS, IS_WRITTEN, ended
 from .records import CorpusError, as_text, begins_as_utf8, decoded_line, fields_of, record_of, text_bytes
@@ -77,8 +77,7 @@ class ChunkEncoder:
         self._dtype = np.dtype(layout.held)
         self._is_marked = layout.is_marked
         self._loads = json_loads()
-        has_bytes = tokenizer.vocabulary.tokenizer_model.has_pre_tokenizer
-        self._may_lack_tokens = tokenizer.unk_id is None and not has_bytes
+        self._may_lack_tokens = may_lack_tokens(tokenizer)
         self._prefix_ids = self._added(options.bos, tokenizer.bos_id, "BOS", "leave out bos=True")
         self._suffix_ids = self._added(options.eos, tokenizer.eos_id, "EOS", "give eos=False")
         if options.is_chat:

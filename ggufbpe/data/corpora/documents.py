@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from ...chat.assistant_mask import ALL_PARTS, AssistantPart
+from ...tokenizer import Tokenizer
 from .byte_formats import Layout
 from .chat_records import COLUMNS as CHAT_COLUMNS
 from .chat_records import PREFERENCES, ChatRecord, Preference, chat_of_record, normalized_messages
@@ -92,6 +93,11 @@ class Options(NamedTuple):
     def layout(self, dtype: str, tokenizer: str) -> Layout:
         """How shards have it."""
         return Layout(dtype, tokenizer, self.pack, self.mask_form, bool(self.position_ids), self.padding)
+
+
+def may_lack_tokens(tokenizer: Tokenizer) -> bool:
+    """Whether a part of a text may have no token. llama.cpp gives -1 for it, which is no id to be trained on."""
+    return tokenizer.unk_id is None and not tokenizer.vocabulary.tokenizer_model.has_pre_tokenizer
 
 
 def mask_parts(mask: bool | Collection[AssistantPart]) -> list[AssistantPart] | None:

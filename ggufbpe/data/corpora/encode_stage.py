@@ -7,16 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from ..._util.errors import printable
+from ...models.tokenizer_model import NO_TOKEN
 from ...tokenizer import Tokenizer
 from ...tokenizer.inputs import Model, tokenizer_of
-from .byte_formats import Ids, Layout
-from .chunk_encoder import ChunkEncoder
-from .chunks import FIRST, Chunk
-from .documents import Options
-from .records import CorpusError
+from .documents import may_lack_tokens
+from .records import CorpusError, text_bytes
 
 _KEPT = 4  # tokenizers of a process
-_LAYOUT = Layout("uint32", "", None)
 _opened: dict[str, Tokenizer] = {}
 
 
@@ -49,22 +46,24 @@ class EncodeStage:
     ) -> None:
         """`ValueError` where the model has no token that is to be added."""
         self._tokenizer = tokenizer_of(model)
-        self._id_column = id_column
-        self._options = Options(text_column, bos=bos, eos=eos, parse_special=parse_special)
-        self._encoder = ChunkEncoder(self._tokenizer, self._options, _LAYOUT)
+        self._text_column, self._id_column = text_column, id_column
+        self._parse_special = parse_special
+        self._may_lack_tokens = may_lack_tokens(self._tokenizer)
+        self._prefix_ids = self._added(bos, self._tokenizer.bos_id, "BOS")
+        self._suffix_ids = self._added(eos, self._tokenizer.eos_id, "EOS")
 
     def __getstate__(self) -> dict[str, Any]:
         tokenizer = self._tokenizer
-        return {
-            "_tokenizer": (tokenizer.fingerprint, pickle.dumps(tokenizer, 5)),
-            "_id_column": self._id_column,
-            "_options": self._options,
-        }
+        return {**self.__dict__, "_tokenizer": (tokenizer.fingerprint, pickle.dumps(tokenizer, 5))}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         fingerprint, content = state["_tokenizer"]
         self.__dict__.update(state, _tokenizer=opened_once(fingerprint, lambda: content))
-        self._encoder = ChunkEncoder(self._tokenizer, self._options, _LAYOUT)
+
+    def _added(self, is_wanted: bool, token: int | None, name: str) -> list[int]:
+        if is_wanted and token is None:
+            raise ValueError(f"the model has no {name} token; leave it out ({name.lower()}=False)")
+        return [token] if is_wanted and token is not None else []
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         """Return a batch, columns by name, with the ids of each text.
@@ -72,18 +71,18 @@ class EncodeStage:
         `KeyError` where it lacks the column of texts, `CorpusError` where a row has no text. `TypeError` for a single
         record, as `datasets` gives without `batched=True`, and for a table of pyarrow.
         """
-        name = printable(self._options.text_column)
+        name = printable(self._text_column)
         if not hasattr(batch, "keys"):
             raise TypeError(
                 f"the batch is a {type(batch).__name__}, not columns by name; "
                 "Ray gives these with batch_format='numpy', `datasets` with with_format(None)"
             )
-        if self._options.text_column not in batch:
+        if self._text_column not in batch:
             there = ", ".join(map(printable, batch)) or "none"
             raise KeyError(
                 f"there is no column {name}; text_column=NAME names another one; there are {there}"
             )
-        texts = batch[self._options.text_column]
+        texts = batch[self._text_column]
         if isinstance(texts, (str, bytes)):
             raise TypeError(f"the column {name} is one text, not a batch: give `datasets` batched=True")
         return {**batch, self._id_column: self._ids(texts, lambda index: f"row {index + 1} of the batch")}
@@ -100,8 +99,18 @@ class EncodeStage:
 
     def _ids(self, values: Iterable[object], name_of: Callable[[int], str]) -> list[list[int]]:
         """The ids of each text; an error has its name."""
-        encoded = self._encoder.encode(Chunk("rows", [(value,) for value in values], FIRST, 0))
-        for bad in encoded.bad:
-            raise CorpusError(f"{name_of(bad.record)}: {bad.reason}")
-        ids = Ids(encoded.ids)
-        return [[token for part in ids.take(length) for token in part.tolist()] for length in encoded.lengths]
+        texts = []
+        for index, value in enumerate(values):
+            try:
+                texts.append(text_bytes(value, self._text_column))
+            except ValueError as error:
+                raise CorpusError(f"{name_of(index)}: {error}") from None
+        rows = self._tokenizer.encode_batch(
+            texts, add_special=False, parse_special=self._parse_special, threads=1
+        )
+        for index, ids in enumerate(rows) if self._may_lack_tokens else ():
+            if NO_TOKEN in ids:  # llama.cpp gives -1, which is no id to be trained on
+                raise CorpusError(
+                    f"{name_of(index)}: a part of it has no token, and the model has no unknown token"
+                )
+        return [[*self._prefix_ids, *ids, *self._suffix_ids] for ids in rows]

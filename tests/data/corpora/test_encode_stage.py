@@ -61,5 +61,5 @@ def test_a_table_of_pyarrow_is_refused(batch: object, tok: Tokenizer) -> None:
 def test_a_text_that_lacks_a_token_is_an_error() -> None:
     """As in `encode_corpus`: llama.cpp gives -1 for it, which is no id to be trained on."""
     stage = EncodeStage(WITHOUT_UNKNOWN, eos=False)
-    with pytest.raises(CorpusError, match="row 2 of the batch: no token for"):
+    with pytest.raises(CorpusError, match="row 2 of the batch: a part of it has no token"):
         stage({"text": ["hello", "zq"]})
