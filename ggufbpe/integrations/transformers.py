@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from .._util.llama_cpp_states import FOLLOWED
 from ..gguf.metadata import Overrides
@@ -19,12 +19,10 @@ from ._transformers_chat import ChatPrompts
 from ._transformers_frame import ends_by_sep
 from ._transformers_text import TextEncoding
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 _library: Any = library("transformers", "transformers")
 VOCABULARY_FILE = "tokenizer.gguf"  # in a folder that `save_pretrained` wrote
 _NAMES = ("bos", "eos", "unk", "sep", "pad", "mask")
+Self = TypeVar("Self", bound="GGUFTokenizer")
 
 
 class GGUFTokenizer(ChatPrompts, TextEncoding):
@@ -77,7 +75,7 @@ class GGUFTokenizer(ChatPrompts, TextEncoding):
 
     @classmethod
     def from_gguf(
-        cls,
+        cls: type[Self],
         path: ModelName,
         *,
         engine: EngineName = "auto",

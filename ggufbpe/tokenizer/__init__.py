@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
 from .._util.arguments import checked_flag, integer
 from .._util.lazy import IMPORT_LOCK, cached_property
@@ -33,8 +33,6 @@ from .incremental_methods import IncrementalMethods
 from .vocabulary_facts import VocabularyFacts, content_bytes
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from .reference_engine import ReferenceEngine
     from .trace import Trace
 
@@ -43,6 +41,7 @@ _LEAST_CACHE_BYTES = 1 << 20
 _OWN = {"_given_engine", "_cache_bytes", "_vocabulary", "_metadata", "_name"}
 
 EngineName = Literal["auto", "native", "reference"]
+Self = TypeVar("Self", bound="Tokenizer")
 
 
 class Tokenizer(
@@ -90,7 +89,7 @@ class Tokenizer(
 
     @classmethod
     def from_gguf(
-        cls,
+        cls: type[Self],
         path: ModelName,
         engine: EngineName = "auto",
         *,
@@ -133,7 +132,7 @@ class Tokenizer(
 
     @classmethod
     def from_huggingface(
-        cls,
+        cls: type[Self],
         path: str | os.PathLike[str],
         engine: EngineName = "auto",
         *,
@@ -159,7 +158,7 @@ class Tokenizer(
         model = imported_model(os.fsdecode(path), pre)
         return cls.from_gguf(model, engine, llama_cpp=llama_cpp, cache_bytes=cache_bytes)
 
-    def with_overrides(self, overrides: Overrides) -> Self:
+    def with_overrides(self: Self, overrides: Overrides) -> Self:
         """A tokenizer of the same file with some keys overridden, as in `from_gguf`; everything else is shared.
 
         >>> tok.with_overrides({"tokenizer.ggml.add_bos_token": True}).encode("Hello world")
@@ -169,7 +168,7 @@ class Tokenizer(
         """
         return self._loaded_again(Metadata(self._of_file(), overrides), self.llama_cpp)
 
-    def with_llama_cpp(self, llama_cpp: str) -> Self:
+    def with_llama_cpp(self: Self, llama_cpp: str) -> Self:
         """A tokenizer of the same file with the ids of another build of llama.cpp, as in `from_gguf`.
 
         >>> tok.with_llama_cpp("b11549").encode(b"\\xc0\\xba")
@@ -190,7 +189,7 @@ class Tokenizer(
             )
         return self._metadata
 
-    def _loaded_again(self, metadata: Metadata, llama_cpp: str) -> Self:
+    def _loaded_again(self: Self, metadata: Metadata, llama_cpp: str) -> Self:
         vocabulary, metadata = load_from(metadata, llama_cpp)
         emit_warnings(vocabulary)
         return self._like(vocabulary, metadata)
@@ -307,17 +306,17 @@ class Tokenizer(
     def __hash__(self) -> int:
         return hash(self.fingerprint)
 
-    def __copy__(self) -> Self:
+    def __copy__(self: Self) -> Self:
         return self._like(self._vocabulary, self._metadata)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+    def __deepcopy__(self: Self, memo: dict[int, Any]) -> Self:
         from copy import deepcopy
 
         made = memo[id(self)] = self._like(deepcopy(self._vocabulary, memo), self._metadata)
         vars(made).update(deepcopy(self._added, memo))
         return made
 
-    def _like(self, vocabulary: Vocabulary, metadata: Metadata | None) -> Self:
+    def _like(self: Self, vocabulary: Vocabulary, metadata: Metadata | None) -> Self:
         """A tokenizer of another vocabulary that was opened in the way of this one."""
         made = type(self)(
             vocabulary, self._engine_name, cache_bytes=self._cache_bytes, metadata=metadata, name=self._name
