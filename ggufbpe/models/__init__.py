@@ -49,7 +49,7 @@ def tokenizer_model(name: str) -> TokenizerModel:
     return model
 
 
-def is_known(name: str) -> bool:
+def is_known_model(name: str) -> bool:
     """Check that llama.cpp knows a tokenizer model; it refuses a file that names another."""
     return name in _HOMES or name in _UNSUPPORTED
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Iterator
 from ..._util.errors import InvalidUTF8Error, UnsupportedTokenizerError, printable
 from ..._util.llama_cpp_states import FOLLOWED
 from ...gguf.constants import KEY_ARCHITECTURE, TokenizerKey
-from ...models import SUPPORTED, is_known, tokenizer_model
+from ...models import SUPPORTED, is_known_model, tokenizer_model
 from .bos_checks import bos_is_eos, bos_switched_off
 from .facts import Facts
 from .family_checks import added_text, fix_of_name, known_family, last_tokens_missing
@@ -87,7 +87,7 @@ def _other_tokenizer(model: Facts) -> Iterator[Finding]:
         checked = (
             "Only what all tokenizers have in common was checked: types, special ids, duplicates, template."
         )
-        known, supported = is_known(model.model), ", ".join(SUPPORTED)
+        known, supported = is_known_model(model.model), ", ".join(SUPPORTED)
         yield Finding(
             "note" if known else "error",
             "not_bpe",

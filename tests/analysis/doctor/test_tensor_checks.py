@@ -167,7 +167,9 @@ def test_a_special_id_with_a_row_is_that_of_a_lost_token(
     embedding = SimpleNamespace(name=b"token_embd.weight", shape=(8, size + 2))
     monkeypatch.setattr(tensor_checks, "tensor_infos", lambda _: [embedding])
     [rows] = tensor_checks.rows_of_tokens(model)
-    assert rows.fix.startswith("convert the model again" if is_lost else "if the original tokenizer has no more")
+    assert rows.fix.startswith(
+        "convert the model again" if is_lost else "if the original tokenizer has no more"
+    )
     [out_of_range] = wrong_special_ids(model)
     assert out_of_range.id == "special_id_out_of_range"
     told = "convert the model again: its tensors have a row for this token, which was lost"
