@@ -201,11 +201,17 @@ class RangeStream:
             if part.span.start == here:
                 return part
             part.close()
+        if self._part.span.end - self._part.span.start < SMALLEST:  # else a byte an answer would never end
+            self._count_cut(here)
         return self._file.open(ByteRange(here, self._asked))  # the server sent less than requested
 
     def _resume(self, here: int) -> None:
         """Request again what was cut off."""
         self._part.close()
+        self._count_cut(here)
+        self._part = self._file.open(ByteRange(here, self._part.span.end))
+
+    def _count_cut(self, here: int) -> None:
         self._cuts += 1
         if self._cuts > CUTS:
             raise RemoteError(
@@ -214,7 +220,6 @@ class RangeStream:
                 offset=here,
                 remedy="try again later, or download the file and give its path",
             )
-        self._part = self._file.open(ByteRange(here, self._part.span.end))
 
 
 def _close_part(asked: Future[RangePart]) -> None:
