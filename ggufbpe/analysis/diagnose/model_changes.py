@@ -24,7 +24,7 @@ from ...models.pieces import quoted_token
 from ...models.vocabulary import BYTE, Vocabulary
 from ...tokenizer import Tokenizer
 from ..doctor.facts import TEXTS_OF_IDS
-from ..doctor.model_checks import tokens_with_spaces
+from ..doctor.model_checks import has_capitals, tokens_with_spaces
 from .cause import Cause
 from .causes import are_flat
 from .encoding_changes import Encoding, EncodingChange
@@ -108,6 +108,9 @@ def _flipped(vocabulary: Vocabulary, flags: tuple[str, ...]) -> EncodingChange:
         {"what": f"in the given ids, {theirs}; in the model, {ours}", "theirs": new},
         change=Change(keys),
     )
+    if not new.get("lowercase", True) and not has_capitals(vocabulary):
+        fix = "let the other tool lowercase texts: the model has no tokens with capital letters"
+        cause = cause._replace(fix=fix, change=Change())
     return _with(cause, **new)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from itertools import compress, pairwise, repeat
 from operator import contains
@@ -12,6 +13,8 @@ from ..._util.spelling import BYTE_TOKENS, SPACE
 from ..._util.wording import counted, listed
 from ...gguf.constants import TokenizerKey, TokenType
 from ...models import tokenizer_model
+from ...models.token_table import tokens_with
+from ...models.vocabulary import NORMAL, Vocabulary
 from .facts import Facts
 from .finding import Finding
 from .round_trip_checks import UTF8_BYTES
@@ -21,6 +24,7 @@ _SHARE_RISING = 0.25  # of the scores
 _SHARE_SPACED = 0.1  # of the tokens; a few spaces may be added text
 _SHARE_MARKED = 0.1  # of the tokens with spaces: as many may be left as U+2581, such as runs of it
 _LEAST_SCORES = 1000  # fewer do not show that an order is meant
+_CAPITAL = re.compile("[A-Z]")
 _MOST_SHOWN = 64  # bytes of a text, which a charsmap may make as long as itself
 
 
@@ -70,6 +74,15 @@ def tokens_with_spaces(tokens: Sequence[str]) -> list[int]:
         return []
     marked = sum(map(contains, tokens, repeat(SPACE)))
     return spaced if marked <= _SHARE_MARKED * len(spaced) else []
+
+
+def has_capitals(vocabulary: Vocabulary) -> bool:
+    """Check that plain tokens have capital letters, which never come out of texts in lower case.
+
+    A few may have been added to a vocabulary in lower case.
+    """
+    plain = tokens_with(vocabulary.attributes, NORMAL)
+    return sum(_CAPITAL.search(vocabulary.tokens[token]) is not None for token in plain) > 0.01 * len(plain)
 
 
 def unconverted_spaces(model: Facts) -> Iterator[Finding]:

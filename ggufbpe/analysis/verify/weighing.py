@@ -7,7 +7,6 @@ have, speak for one of two pre-tokenizers.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Iterator
 from typing import NamedTuple
 
@@ -18,10 +17,11 @@ from ...gguf.constants import KEY_NAME, TokenizerKey, TokenType
 from ...gguf.schema import ids_out_of_range
 from ...models.pieces import quoted_token
 from ...models.special_ids import SPECIAL_IDS
-from ...models.token_table import tokens_that_differ, tokens_with
+from ...models.token_table import tokens_that_differ
 from ...models.vocabulary import CONTROL, NORMAL, SPECIAL_TYPES, UNUSED, Vocabulary
 from ..doctor.facts import TEXTS_OF_IDS, Facts
 from ..doctor.finding import Finding
+from ..doctor.model_checks import has_capitals
 from ..doctor.proposal import Trial, checks_left_out
 from ..doctor.template_checks import makes_embeddings
 from ..doctor.token_checks import BRACKETED
@@ -29,7 +29,6 @@ from ..doctor.token_checks import BRACKETED
 _K = TokenizerKey
 _OF_DOCTOR = 3  # how much a finding of doctor weighs against a value that is unusual
 _CONVERT = "convert the model again"  # how the advice of a finding begins that no command mends
-_CAPITAL = re.compile("[A-Z]")
 _COSTS_MORE = 0.5  # of a family of pre-tokenizers, in terms of `Family.cost`
 
 # Flags by field of `Vocabulary`, with their keys.
@@ -122,17 +121,8 @@ def _usual_flags(own: Facts, other: Facts, vocabulary: Vocabulary) -> dict[str, 
     if "add_space_prefix" in model.flags and (own.family or model.has_charsmap):  # sentencepiece's default
         usual["add_space_prefix"] = True  # in other models both are usual: Gemma's files put none
     if "lowercase" in model.flags:
-        usual["lowercase"] = not _has_capitals(vocabulary)
+        usual["lowercase"] = not has_capitals(vocabulary)
     return usual
-
-
-def _has_capitals(vocabulary: Vocabulary) -> bool:
-    """Check that plain tokens have capital letters, which never come out of texts in lower case.
-
-    A few may have been added to a vocabulary in lower case.
-    """
-    plain = tokens_with(vocabulary.attributes, NORMAL)
-    return sum(_CAPITAL.search(vocabulary.tokens[token]) is not None for token in plain) > 0.01 * len(plain)
 
 
 def _unusual_types(

@@ -9,7 +9,7 @@ from real_vocabularies import cached
 from reference import write_metadata
 from small_models import scored_keys
 
-from ggufbpe import Tokenizer, fix
+from ggufbpe import Tokenizer, diagnose, fix
 from ggufbpe.analysis.diagnose.encoding_changes import Encoding
 from ggufbpe.analysis.diagnose.model_changes import model_changes, other_models
 from ggufbpe.analysis.diagnose.variants import SPACE_ONCE
@@ -21,6 +21,16 @@ def test_a_space_that_is_put_once_leaves_another_change_as_it_is(tmp_path: Path)
     made = [change(other) for _, change in model_changes(vocabulary, [])]
     [once] = [each for each in made if each.way == SPACE_ONCE]
     assert once.vocabulary == other.vocabulary._replace(add_space_prefix=False)
+
+
+def test_a_vocabulary_in_lower_case_goes_on_lowercasing_texts() -> None:
+    """Tools that do not lowercase texts give the unknown token for words with capital letters."""
+    tok = Tokenizer.from_gguf(cached("bert-bge"))
+    ids = Tokenizer(tok.vocabulary._replace(lowercase=False)).encode("Hello world")
+    found = diagnose(tok, "Hello world", ids).explanations
+    assert {cause.id for item in found for cause in item.causes} == {"lower_case"}
+    assert not any(item.fix for item in found)
+    assert "let the other tool lowercase" in found[0].causes[0].fix
 
 
 @pytest.mark.slow
