@@ -665,7 +665,7 @@ def test_defaults_of_special_ids_are_those_of_the_tokenizer(
 ) -> None:
     path = variant(tmp_path, {K.MODEL: model, key: 999_999})
     [found] = [finding for finding in found_in(path) if finding.id == "special_id_out_of_range"]
-    assert f"llama.cpp ignores it, and {default}. " in found.why
+    assert f"llama.cpp ignores it, and {default}." in found.why
 
 
 # ---- chat templates -------------------------------------------------------------------------------------
