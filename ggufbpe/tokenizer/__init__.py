@@ -184,9 +184,7 @@ class Tokenizer(
 
     def _of_file(self) -> Metadata:
         if self._metadata is None:
-            raise ValueError(
-                "this tokenizer was made from a Vocabulary, not from a file; Vocabulary._replace gives a changed one"
-            )
+            raise ValueError("this tokenizer was made from a Vocabulary; its _replace gives a changed one")
         return self._metadata
 
     def _loaded_again(self: Self, metadata: Metadata, llama_cpp: str) -> Self:
@@ -313,7 +311,8 @@ class Tokenizer(
         from copy import deepcopy
 
         made = memo[id(self)] = self._like(deepcopy(self._vocabulary, memo), self._metadata)
-        vars(made).update(deepcopy(self._added, memo))
+        for name, value in deepcopy(self._added, memo).items():
+            setattr(made, name, value)
         return made
 
     def _like(self: Self, vocabulary: Vocabulary, metadata: Metadata | None) -> Self:
@@ -321,7 +320,8 @@ class Tokenizer(
         made = type(self)(
             vocabulary, self._engine_name, cache_bytes=self._cache_bytes, metadata=metadata, name=self._name
         )
-        vars(made).update(self._added)
+        for name, value in self._added.items():
+            setattr(made, name, value)
         return made
 
     @property
