@@ -17,7 +17,7 @@ from .engine import numpy
 from .token_offsets import TokenOffsets
 
 if TYPE_CHECKING:
-    from ..native._native import Encoder, Splitter
+    from ..native._native import Encoder
     from .boundaries import SplitRequest
     from .engine import Ids, Offsets, Text
     from .reference_engine import ReferenceEngine
