@@ -223,7 +223,8 @@ def merges(
 ) -> Cause:
     """The unknown merges of another model: `count` of the equally split words are merged differently."""
     first = words[0]["word"] if words else ""
-    what = f"the words are the same, but {count} of them are merged differently, first {first!r}"
+    counts = counted(count, "of them is", "of them are")
+    what = f"the words are the same, but {counts} merged differently, first {first!r}"
     if not consistent:
         what += "; not always in the same way (BPE dropout?)"
     has_lines = any(" " in str(each["word"]).strip() for each in words)  # which are the words of Gemma 4

@@ -68,6 +68,9 @@ def test_words_that_were_merged_otherwise() -> None:
     [*_, answer] = nearest(ids).partial()
     [cause] = answer.causes
     assert (cause.id, cause.detail["count"], cause.detail["consistent"]) == ("merges", 2, True)
+    assert "2 of them are merged differently" in str(cause.detail["what"])
+    [of_one] = nearest(ids[:5] + TOKENIZER.encode(TEXT)[1:]).partial()[-1].causes
+    assert "1 of them is merged differently" in str(of_one.detail["what"])
     assert cause.detail["words"] == [
         {"word": "hello", "ours": ["hello"], "theirs": list("hello")},
         {"word": " hello", "ours": [" ", "hello"], "theirs": [" ", *"hello"]},
