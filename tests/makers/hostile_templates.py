@@ -74,6 +74,16 @@ HOSTILE: dict[str, str] = {
     "arrays twice in arrays": doubled("['a']", "[ns.v, ns.v]", "{{ ns.v }}"),
     "arrays twice in arrays as JSON": doubled("['a']", "[ns.v, ns.v]", "{{ ns.v|tojson(indent=2) }}"),
     "arrays twice in arrays as strings": doubled("['a']", "[ns.v, ns.v]", "{{ ns.v|string }}"),
+    **{
+        f"arrays twice in arrays in {call}": doubled("['a']", "[ns.v, ns.v]", f"{{{{ {call} }}}}")
+        for call in (
+            "'a'.split(ns.v)",
+            "'a'.strip(ns.v)",
+            "[1, 2]|join(ns.v)",
+            "[1]|selectattr('a', ns.v, 1)",
+            "[1]|tojson(separators=[ns.v, ns.v])",
+        )
+    },
     "objects twice in objects": doubled("{}", "{'a': ns.v, 'b': ns.v}", "{{ ns.v|string }}"),
     "tuples twice in tuples as a key": doubled("('a', 'b')", "(ns.v, ns.v)", "{{ {}[ns.v] }}"),
     "methods twice in methods": doubled("['a']", "[ns.v.append, ns.v.append]", "{{ ns.v|string }}"),
@@ -118,6 +128,7 @@ HOSTILE: dict[str, str] = {
     "a long text replaced": of_text("{% set x = a|replace('aa', 'b') %}"),
     "a long text with something everywhere": of_text("{% set x = a|replace('', 'b') %}"),
     "a long text stripped": of_text("{% set x = a.strip('ba') %}"),
+    "a text stripped of a long one": of_text("{% set x = 'b'.strip(chars=a) %}"),
     "a text stripped of many characters": of_text("{% set x = 'x'.strip(a) %}"),
     "a long text sliced": of_text("{% set x = a[::-1] %}{% set x = a[1:] %}"),
     "a long text compared": of_text(

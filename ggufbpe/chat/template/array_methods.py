@@ -64,9 +64,10 @@ def _items_where(run: Runtime, arguments: Arguments, keep: bool) -> Value:
     if len(arguments) == 2:
         return [item for item in array if truth(member_or(run, item, attribute, _NONE)) is keep]
     has_attribute = len(arguments) == 4
-    test = run.test_named(as_string(arguments[2 if has_attribute else 1]))
+    name = run.string(arguments[2 if has_attribute else 1])
+    test = run.test_named(name)
     if test is None:
-        raise TemplateError(f"selectattr: unknown test '{as_string(arguments[2 if has_attribute else 1])}'")
+        raise TemplateError(f"selectattr: unknown test '{name}'")
     out = []
     for item in array:
         looked_at = member_or(run, item, attribute, _NONE) if has_attribute else item
@@ -107,7 +108,7 @@ def join(run: Runtime, arguments: Arguments) -> Value:
         raise TemplateError("join() first argument must be an array")
     delimiter = arguments.get("d", 1)
     attribute = arguments.get("attribute", 2)
-    between = "" if isinstance(delimiter, Undefined) else as_string(delimiter)
+    between = "" if isinstance(delimiter, Undefined) else run.string(delimiter)
     run.step(_VISIT * len(arguments[0]))
     run.items(len(arguments[0]))
     parts, size = [], 0

@@ -41,8 +41,8 @@ def tojson(run: Runtime, arguments: Arguments) -> Value:
         raise TemplateError("NotImplemented: tojson sort_keys=true not implemented")
     width = (indent + (1 << 31)) % (1 << 32) - (1 << 31) if is_a(indent, int) else -1  # an int of C
     given = separators if isinstance(separators, (list, tuple)) else []
-    item = as_string(given[0]) if given else (", " if width < 0 else ",")
-    key = as_string(given[1]) if len(given) > 1 else ": "
+    item = run.string(given[0]) if given else (", " if width < 0 else ",")
+    key = run.string(given[1]) if len(given) > 1 else ": "
     run.weigh(arguments[0], 8 + len(item) + len(key), 2 * max(width, 0), visit=15)
     written = value_to_json(arguments[0], width, item, key)
     return in_ascii(written) if truth(ascii_only) else written

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from .call_arguments import Arguments, as_float, as_int, is_a, truth
-from .values import WHITE_SPACE, TemplateError, Undefined, Value, as_string
+from .values import WHITE_SPACE, TemplateError, Undefined, Value
 
 if TYPE_CHECKING:
     from .runtime import Runtime
@@ -57,19 +57,21 @@ def title(run: Runtime, arguments: Arguments) -> Value:
     return run.by_parts(lambda part: _WORD.sub(lambda word: _capitalized(word[0]), part), arguments[0])
 
 
-def _characters(arguments: Arguments) -> str:
+def _characters(run: Runtime, arguments: Arguments) -> str:
     characters = arguments.get("chars", 1)
-    return WHITE_SPACE if isinstance(characters, Undefined) else "".join(set(as_string(characters)))
+    if isinstance(characters, Undefined):
+        return WHITE_SPACE
+    text = run.string(characters)
+    run.scan(len(text))
+    return "".join(set(text))
 
 
 def _stripped(run: Runtime, arguments: Arguments, how: str) -> Value:
     """The text without white space, or without the given bytes, at one end or at both."""
     arguments.need_kinds(str)
     text = arguments[0]
-    run.scan(
-        len(text) if len(arguments) == 1 else sum(len(each) for each in arguments if isinstance(each, str))
-    )
-    return getattr(text, how)(_characters(arguments))
+    run.scan(len(text))
+    return getattr(text, how)(_characters(run, arguments))
 
 
 def strip(run: Runtime, arguments: Arguments) -> Value:
@@ -99,7 +101,7 @@ def _split_arguments(run: Runtime, name: str, arguments: Arguments) -> tuple[str
     arguments.need(1, 3)
     if not isinstance(arguments[0], str):
         raise TemplateError(f"{name}() first argument must be a string")
-    delimiter = as_string(arguments[1]) if len(arguments) > 1 else " "
+    delimiter = run.string(arguments[1]) if len(arguments) > 1 else " "
     if not delimiter:
         raise TemplateError("empty separator")
     most = as_int(arguments[2]) if len(arguments) > 2 else -1
@@ -117,6 +119,7 @@ def split_at(run: Runtime, arguments: Arguments) -> Value:
 def split_at_from_end(run: Runtime, arguments: Arguments) -> Value:
     """The parts of a string between delimiters, which are counted from its end."""
     text, delimiter, most = _split_arguments(run, "rsplit", arguments)
+    run.scan(len(delimiter))
     # Python's search from the end can take time in the product of both lengths
     return [part[::-1] for part in reversed(text[::-1].split(delimiter[::-1], most))]
 
