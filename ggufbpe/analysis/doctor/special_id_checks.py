@@ -173,7 +173,8 @@ def _is_of_wrong_kind(model: Facts, key: str, token: int) -> bool:
         return not ends and (theirs is not None or is_apart)
     if key != _K.BOS_ID or not model.adds("bos"):
         return False
-    if text in TEXTS_OF_IDS[_K.BOS_ID] and token != model.id_of_family(_K.EOS_ID):
+    is_end = token == model.id_of_family(_K.EOS_ID) != model.scalar(_K.EOS_ID)  # else `bos_is_eos` reports it
+    if text in TEXTS_OF_IDS[_K.BOS_ID] and not is_end:
         return False
     is_apart |= text in TEXTS_OF_IDS[_K.EOS_ID]
     return theirs is not None or (is_apart and usual_token(model, key) is not None)

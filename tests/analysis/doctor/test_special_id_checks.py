@@ -261,7 +261,9 @@ def test_what_begins_the_next_message_is_no_eos(
 
 def test_the_eos_of_a_family_that_adds_bos_is_no_bos(facts_of: FactsOf) -> None:
     """<|endoftext|> is the BOS of other families."""
-    model = facts_of(family_keys("Phi-3", bos_token_id=32000, add_bos_token=True, merges=None))
+    keys = family_keys("Phi-3", bos_token_id=32000, eos_token_id=2, add_bos_token=True, merges=None)
+    keys[K.TOKEN_TYPE][2] = CONTROL
+    model = facts_of(keys)
     [finding] = wrong_special_ids(model)
     assert (finding.id, finding.fix) == ("special_id_of_wrong_kind", model.set(K.BOS_ID, 1))
 
