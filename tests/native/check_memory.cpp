@@ -238,6 +238,23 @@ bool is_refused(Take take) {
     }
 }
 
+// Leaves something where the next call has its variables: what would pass for the place and the size of a mapping.
+void fill_stack() {
+    volatile uint64_t numbers[1 << 13];
+    for (volatile uint64_t &number : numbers) number = PAGE;
+}
+void (*volatile const call_fill_stack)() = fill_stack;  // not inlined, so that the next call has its place on the stack
+
+// Ids for which the system has no memory give nothing back that they never had.
+void check_that_nothing_comes_of_a_refusal() {
+    HugePages::release();
+    for (int i = 0; i < 3; ++i) {
+        call_fill_stack();
+        CHECK(is_refused([&] { Ids().reserve(SIZE_MAX >> (4 + i), false); }));
+    }
+    HugePages::give_back(taken(PAGE, true));
+}
+
 // Of a size that a size_t cannot hold, what is left of it would be far too little.
 void check_impossible_sizes() {
     CHECK(is_refused([] { ZeroedArray<uint32_t>(SIZE_MAX / 4 + 2); }));
@@ -256,6 +273,7 @@ int main() {
     for (uint64_t seed = 1; seed <= 3; ++seed) check_at_random(seed);
 #endif
     check_users();
+    check_that_nothing_comes_of_a_refusal();
     check_impossible_sizes();
     std::puts("memory: taken, given back, and taken again");
 }

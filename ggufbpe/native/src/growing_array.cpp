@@ -44,7 +44,8 @@ void GrowingArray<T>::move_to(size_t capacity) {
         moved.move_to(capacity);
     } else {
         bool is_new;
-        moved.pages_ = HugePages::take(bytes, is_new, HugePages::Use::written_once);
+        const HugePages::Mapping pages = HugePages::take(bytes, is_new, HugePages::Use::written_once);
+        moved.pages_ = pages;  // where take() throws, GCC 12 leaves what is assigned its result uninitialized
         moved.data_ = static_cast<T *>(moved.pages_.data);
         moved.capacity_ = size_;
     }
