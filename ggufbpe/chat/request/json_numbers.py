@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 
 
-def float_text(number: float) -> str:
+def dumped_float(number: float) -> str:
     """Return a finite float as nlohmann::json dumps it.
 
-    >>> float_text(4463.09348), float_text(1e15)
+    >>> dumped_float(4463.09348), dumped_float(1e15)
     ('4463.0934800000005', '1e+15')
     """
     sign = "-" if math.copysign(1, number) < 0 else ""

@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from ..._util.errors import printable
-from .json_numbers import float_text
+from .json_numbers import dumped_float
 
 
 class JSONError(ValueError):
@@ -82,7 +82,7 @@ def dumped(value: Any, indent: int | None = None) -> str:
     """A value as compact JSON."""
     separators = (",", ":") if indent is None else (",", ": ")
     text = json.dumps(value, ensure_ascii=False, separators=separators, indent=indent, allow_nan=False)
-    return _STRING_OR_FLOAT.sub(lambda match: float_text(float(match[1])) if match[1] else match[0], text)
+    return _STRING_OR_FLOAT.sub(lambda match: dumped_float(float(match[1])) if match[1] else match[0], text)
 
 
 _STRING_OR_FLOAT = re.compile(r'"(?:[^"\\]+|\\.)*"|(-?[0-9]+(?:\.[0-9]+(?:e[+-][0-9]+)?|e[+-][0-9]+))')

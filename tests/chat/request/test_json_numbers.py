@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ggufbpe.chat.request.json_numbers import float_text
+from ggufbpe.chat.request.json_numbers import dumped_float
 from ggufbpe.chat.request.json_text import dumped
 
 WRITTEN = {
@@ -29,12 +29,12 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize("number", WRITTEN)
-def test_float_text(number: float) -> None:
-    assert float_text(number) == WRITTEN[number]
+def test_dumped_float(number: float) -> None:
+    assert dumped_float(number) == WRITTEN[number]
 
 
 def test_negative_zero() -> None:
-    assert float_text(-0.0) == "-0.0"
+    assert dumped_float(-0.0) == "-0.0"
 
 
 def test_only_floats_are_written_so() -> None:
