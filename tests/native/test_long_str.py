@@ -15,7 +15,7 @@ from synthetic import tokenizer_as
 from ggufbpe.native import native
 
 pytestmark = pytest.mark.skipif(native is None, reason="there is no compiled engine")
-LONG = 1 << 12  # characters: src/bind_text.cpp, is_converted_here
+LONG = 1 << 12  # characters: src/bind_text.cpp, Source::read
 BLOCK = 1 << 14  # characters that are converted at a time: src/bind_text.cpp, append_utf8
 PIECE = 1 << 16  # characters that are encoded at a time: src/bind_encoder.cpp
 GROUP = 16  # characters that are looked at together: src/utf8.h, write_utf8

@@ -81,7 +81,7 @@ nb::bytes written_tables(const BoundEncoder &self, const nb::bytes &secret, cons
     return nb::bytes(file.data(), file.size());
 }
 
-// Whether a call gives a str to its encoder in pieces, so that its UTF-8 is never in memory as a whole.
+// Whether a call gives a str to its encoder in pieces, so that its UTF-8 is not in memory as a whole where it can be split.
 bool is_for_pieces(nb::handle text, size_t threads) { return threads == 1 && StrReader::suits(text, 2 * PIECE); }
 
 // Calls encode(piece, options, poll) for each piece of such a str. False if it has no UTF-8, which may be found after some pieces.
@@ -90,14 +90,17 @@ bool encode_pieces(const BoundEncoder &self, nb::handle text, EncodeOptions opti
     StrReader str(text);
     InterpreterLock lock(str.left());
     const Poll poll = [&] { lock.poll(); };
-    if (str.left() >= LONG_TEXT) self.encoder.model().prepare_for(str.left(), poll);
     const SplitPoints &places = *self.places[options.parse_special];
     GrowingArray<unsigned char> bytes;
     while (str.left()) {
-        if (!str.read(std::max(PIECE, bytes.size()), bytes)) return false;
-        size_t end = bytes.size();
-        if (str.left()) end = end > places.reach() ? places.last(bytes.data(), end, end - places.reach(), poll) : 0;
-        if (!end) continue;
+        if (!str.read(PIECE, bytes)) return false;
+        const bool is_divided = str.left() && bytes.size() > places.reach();
+        size_t end = is_divided ? places.last(bytes.data(), bytes.size(), bytes.size() - places.reach(), poll) : 0;
+        if (!end) {  // no place, or nothing follows: the rest is one piece
+            bytes.reserve(str.left(), false);
+            if (!str.read(str.left(), bytes)) return false;
+            end = bytes.size();
+        }
         encode(Text{bytes.data(), end, true}, options, poll);
         options.continues = true;
         bytes.drop_front(end);
@@ -112,9 +115,14 @@ std::optional<Ids> encoded_in_pieces(const BoundEncoder &self, nb::handle text, 
         if (add_special) ids.append(tokens.data(), tokens.size());
     };
     const size_t length = StrReader(text).left();
-    if (length >= LONG_TEXT) ids.reserve(length / BYTES_A_TOKEN, false);
-    add(self.encoder.before());
+    bool is_first = true;
     const auto encode = [&](const Text &piece, const EncodeOptions &options, const Poll &poll) {
+        if (is_first && length >= LONG_TEXT) {
+            self.encoder.model().prepare_for(length, poll);
+            ids.reserve(length / BYTES_A_TOKEN, false);
+        }
+        if (is_first) add(self.encoder.before());
+        is_first = false;
         self.encoder.encode(piece, options, 1, ids, poll);
     };
     if (!encode_pieces(self, text, {false, parse_special, continues}, encode)) return std::nullopt;
