@@ -20,7 +20,7 @@ def integer(name: str, value: object, least: int | None = None) -> int:
     except TypeError:
         raise TypeError(f"{name} must be an integer, not {type(value).__name__}") from None
     if least is not None and number < least:
-        raise ValueError(f"{name} must be {least} or more, not {number}")
+        raise ValueError(f"{name} must be {least} or more, not {value}")
     return number
 
 

@@ -24,6 +24,8 @@ def test_anything_else(value: object) -> None:
 def test_below_the_least() -> None:
     with pytest.raises(ValueError, match=r"^n must be 1 or more, not 0$"):
         integer("n", 0, least=1)
+    with pytest.raises(ValueError, match=r"^n must be 2 or more, not True$"):
+        integer("n", True, least=2)
 
 
 def test_strings() -> None:
