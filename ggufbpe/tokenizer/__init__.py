@@ -327,8 +327,9 @@ class Tokenizer(
     @property
     def _added(self) -> dict[str, Any]:
         """The attributes that a subclass has added, without those that a copy computes again."""
-        computed = {name for name in vars(self) if hasattr(getattr(type(self), name, None), "__get__")}
-        return {name: value for name, value in vars(self).items() if name not in computed | _OWN}
+        own = vars(self).copy()  # other threads compute attributes meanwhile
+        computed = {name for name in own if hasattr(getattr(type(self), name, None), "__get__")}
+        return {name: value for name, value in own.items() if name not in computed | _OWN}
 
     @property
     def _engine_name(self) -> EngineName:

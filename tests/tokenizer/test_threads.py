@@ -25,7 +25,7 @@ from gguf import GGUFValueType
 from gguf_by_hand import Field, section_of
 from synthetic import CHARACTERS, WORDS, byte_pairs, gpt2_vocabulary, tokenizer_as
 
-from ggufbpe import GGUFError, Tokenizer
+from ggufbpe import GGUFError, Tokenizer, tokenizer
 from ggufbpe.gguf.constants import TokenizerKey
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.gguf.value_types import Value
@@ -317,6 +317,18 @@ def test_what_a_subclass_adds_is_copied(copied: Callable[[Renamed], Renamed]) ->
         copied is copy.copy,
         copied is not copy.copy,
     )
+
+
+def test_an_attribute_that_is_computed_while_a_tokenizer_is_pickled(monkeypatch: pytest.MonkeyPatch) -> None:
+    tok = Renamed(gpt2_vocabulary())
+
+    def interrupted(*arguments: Any) -> bool:
+        tok.encode("a")  # as another thread may at any moment
+        return hasattr(*arguments)
+
+    monkeypatch.setattr(tokenizer, "hasattr", interrupted, raising=False)
+    assert type(pickle.loads(pickle.dumps(tok))) is Renamed
+    assert "_engine" in vars(tok)
 
 
 class Renamed(Tokenizer):
