@@ -156,9 +156,11 @@ def test_the_engine_stays() -> None:
     assert Tokenizer.from_gguf(GPT2, "reference").with_overrides({}).engine == "reference"
 
 
-def test_a_vocabulary_has_no_keys() -> None:
-    with pytest.raises(ValueError, match="_replace"):
-        Tokenizer(gpt2_vocabulary()).with_overrides({})
+def test_a_vocabulary_has_no_file() -> None:
+    tok = Tokenizer(gpt2_vocabulary())
+    for asking in (lambda: tok.with_overrides({}), lambda: tok.with_llama_cpp("b11549"), tok.to_gguf):
+        with pytest.raises(ValueError, match=r"^no file: .* made from a Vocabulary, whose _replace"):
+            asking()
 
 
 def test_warnings_name_who_asked() -> None:
