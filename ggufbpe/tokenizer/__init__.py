@@ -184,7 +184,7 @@ class Tokenizer(
 
     def _of_file(self) -> Metadata:
         if self._metadata is None:
-            raise ValueError("no file: this tokenizer was made from a Vocabulary, whose _replace gives a changed one")
+            raise ValueError("this tokenizer has no file but a Vocabulary; its _replace gives a changed one")
         return self._metadata
 
     def _loaded_again(self: Self, metadata: Metadata, llama_cpp: str) -> Self:
