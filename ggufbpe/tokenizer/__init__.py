@@ -164,7 +164,7 @@ class Tokenizer(
         >>> tok.with_overrides({"tokenizer.ggml.add_bos_token": True}).encode("Hello world")
         [50256, 15496, 995]
 
-        Raises `ValueError` if the tokenizer was made from a `Vocabulary` rather than opened from a file.
+        `ValueError` if the tokenizer was made from a `Vocabulary`. A subclass keeps only what its `__init__` sets.
         """
         return self._loaded_again(Metadata(self._of_file(), overrides), self.llama_cpp)
 
@@ -174,7 +174,7 @@ class Tokenizer(
         >>> tok.with_llama_cpp("b11549").encode(b"\\xc0\\xba")
         [25]
 
-        Raises `ValueError` if the tokenizer was made from a `Vocabulary` rather than opened from a file.
+        `ValueError` if the tokenizer was made from a `Vocabulary`. A subclass keeps only what its `__init__` sets.
         """
         return self._loaded_again(Metadata(self._of_file()), checked_state(llama_cpp))
 
@@ -305,7 +305,10 @@ class Tokenizer(
         return hash(self.fingerprint)
 
     def __copy__(self: Self) -> Self:
-        return self._like(self._vocabulary, self._metadata)
+        made = self._like(self._vocabulary, self._metadata)
+        for name, value in self._added.items():
+            setattr(made, name, value)
+        return made
 
     def __deepcopy__(self: Self, memo: dict[int, Any]) -> Self:
         from copy import deepcopy
@@ -317,12 +320,9 @@ class Tokenizer(
 
     def _like(self: Self, vocabulary: Vocabulary, metadata: Metadata | None) -> Self:
         """A tokenizer of another vocabulary that was opened in the way of this one."""
-        made = type(self)(
+        return type(self)(
             vocabulary, self._engine_name, cache_bytes=self._cache_bytes, metadata=metadata, name=self._name
         )
-        for name, value in self._added.items():
-            setattr(made, name, value)
-        return made
 
     @property
     def _added(self) -> dict[str, Any]:

@@ -331,6 +331,21 @@ def test_an_attribute_that_is_computed_while_a_tokenizer_is_pickled(monkeypatch:
     assert "_engine" in vars(tok)
 
 
+def test_what_a_subclass_sets_when_it_is_made_is_not_that_of_another_file() -> None:
+    tok = Stopping.from_gguf(GPT2)
+    other = tok.with_overrides({"tokenizer.ggml.eos_token_id": 5})
+    assert (tok.stop, other.stop, other.eos_id) == (50256, 5, 5)
+    tok.stop = 7
+    copies = copy.copy(tok), copy.deepcopy(tok), tok.with_llama_cpp("b11549")
+    assert [each.stop for each in copies] == [7, 7, 50256]
+
+
+class Stopping(Tokenizer):
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.stop = self.eos_id
+
+
 class Renamed(Tokenizer):
     """At the top of the module, where pickle finds it."""
 
