@@ -96,9 +96,16 @@ def require_folder(target: str) -> None:
 
 
 def is_standard_output(path: str) -> bool:
-    """Whether what is written to `path` goes to standard output: "-", or a device or pipe that stands for it."""
+    """Whether what is written to `path` goes to standard output: "-", or a device or pipe that stands for it.
+
+    The null device never does, as nobody reads what goes there.
+    """
     try:
-        return path == "-" or (is_special(path) and os.path.samestat(os.stat(path), os.fstat(1)))
+        return path == "-" or (
+            is_special(path)
+            and os.path.samestat(os.stat(path), os.fstat(1))
+            and not os.path.samefile(path, os.devnull)
+        )
     except OSError:  # it is closed
         return False
 

@@ -85,3 +85,7 @@ def test_a_pipe_gets_the_file_alone(command: str, folder: Path) -> None:
     both = subprocess.run([*written, "/dev/stdout", "--json"], capture_output=True)
     assert both.returncode == 2
     assert b"only one of them can be standard output" in both.stdout
+    nowhere = subprocess.run(
+        [*written, os.devnull, "--json"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    assert (nowhere.returncode, nowhere.stderr) == (0, b"")
