@@ -16,6 +16,7 @@ from time import monotonic
 from typing import NamedTuple, Protocol
 
 from ..._util.errors import RemoteError
+from ..._util.wording import counted
 from ...gguf.source import ByteRange
 
 # Where a remote file is: found by huggingface.py and ollama_registry.py, used by http_file.py.
@@ -49,7 +50,7 @@ PART = 16  # or, if that is more, one part in so many of what is in flight
 ENOUGH = 1 << 12  # bytes beyond the likely end that need no further request
 AT_ONCE = 4  # ranges in flight beyond the one that is being read
 AHEAD = 1.5  # response times before the last range ends that the next one is requested
-CUTS = 4  # how often the connection may break
+CUTS = 4  # how often the connection may break, and how many answers may be short
 LONGEST = 1 << 29  # bytes; metadata is not longer (gguf/section.py)
 
 
@@ -107,6 +108,7 @@ class RangeStream:
         self._data = bytearray()
         self._following: deque[Future[RangePart]] = deque()
         self._cuts = 0
+        self._short_answers = 0
         self._asker = ThreadPoolExecutor(AT_ONCE, "ggufbpe-remote")
         self._likely = 0
         begun = monotonic()
@@ -201,17 +203,20 @@ class RangeStream:
             if part.span.start == here:
                 return part
             part.close()
-        if self._part.span.end - self._part.span.start < SMALLEST:  # else a byte an answer would never end
-            self._count_cut(here)
+        sent = self._part.span.end - self._part.span.start
+        self._short_answers += sent < SMALLEST
+        if self._short_answers > CUTS:  # else a byte an answer would never end
+            raise RemoteError(
+                f"the server sends only {counted(sent, 'byte')} an answer",
+                path=self._file.name,
+                offset=here,
+                remedy="download the file and give its path",
+            )
         return self._file.open(ByteRange(here, self._asked))  # the server sent less than requested
 
     def _resume(self, here: int) -> None:
         """Request again what was cut off."""
         self._part.close()
-        self._count_cut(here)
-        self._part = self._file.open(ByteRange(here, self._part.span.end))
-
-    def _count_cut(self, here: int) -> None:
         self._cuts += 1
         if self._cuts > CUTS:
             raise RemoteError(
@@ -220,6 +225,7 @@ class RangeStream:
                 offset=here,
                 remedy="try again later, or download the file and give its path",
             )
+        self._part = self._file.open(ByteRange(here, self._part.span.end))
 
 
 def _close_part(asked: Future[RangePart]) -> None:
