@@ -40,14 +40,12 @@ def framing(
         if name == "bos":
             fix += "; for one call, add_special=False"
     elif len(theirs) > 1 and theirs != (special, special):
-        pad, end, inside = theirs[0], "beginning", "behind"
-        if name == "eos":
-            pad, end, inside = theirs[-1], "end", "before"
+        pad, begin, inside = (theirs[0], "begin", "after") if name == "bos" else (theirs[-1], "end", "before")
         problem, fix = "padded", "switch off padding in the other tool, or leave out the ids that it masks"
-        count = counted(theirs.count(pad), "time")
-        what = f"the given ids are padded at the {end}: {count} {_token(vocabulary, pad)}"
+        count = counted(theirs.count(pad), "padding token")
+        what = f"the given ids {begin} with {count}, {_token(vocabulary, pad)}"
         if ours and special not in theirs:
-            what += f", and no {upper} {inside}"
+            what += f", with no {upper} {inside} them"
     elif len(theirs) > 1:
         problem, what = "twice", f"{upper} is there {len(theirs)} times"
         fix = f"{remove}: the text or its chat template already has one"

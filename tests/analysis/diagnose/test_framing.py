@@ -47,14 +47,16 @@ def test_causes(
 
 
 def test_padding_in_words() -> None:
-    def said(ours: tuple[int, ...], theirs: tuple[int, ...]) -> object:
-        [cause] = framing(VOCABULARY, "eos", ours, theirs)
+    def said(ours: tuple[int, ...], theirs: tuple[int, ...], name: str = "eos") -> object:
+        [cause] = framing(VOCABULARY, name, ours, theirs)
         return cause.detail["what"]
 
-    shown = f"the given ids are padded at the end: 2 times {OTHER} ('<s>')"
+    shown = f"the given ids end with 2 padding tokens, {OTHER} ('<s>')"
     assert said((), (OTHER, OTHER)) == said((EOS,), (EOS, OTHER, OTHER)) == shown
-    assert said((EOS,), (OTHER, OTHER)) == f"{shown}, and no EOS before"
-    assert said((EOS,), (EOS, OTHER)) == f"the given ids are padded at the end: 1 time {OTHER} ('<s>')"
+    assert said((EOS,), (OTHER, OTHER)) == f"{shown}, with no EOS before them"
+    assert said((EOS,), (EOS, OTHER)) == f"the given ids end with 1 padding token, {OTHER} ('<s>')"
+    shown = f"the given ids begin with 2 padding tokens, {OTHER} ('<s>')"
+    assert said((BOS,), (OTHER, OTHER), "bos") == f"{shown}, with no BOS after them"
 
 
 def test_equal_ends_have_no_cause() -> None:
