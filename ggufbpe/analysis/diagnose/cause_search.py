@@ -17,7 +17,7 @@ from . import causes
 from .cause import CAUSES, Cause
 from .changes import MOST_CHANGES, ChangedText, Changes
 from .encoding_changes import Encoding
-from .framing import framing
+from .framing import framing, name_of_added, without_padding
 from .id_evidence import Target
 from .variants import Variant, encoded, variants_of
 
@@ -167,9 +167,13 @@ class Search(Changes):
 
     def _cut(self, target: Target, count: int, side: str) -> tuple[Cause]:
         """The cause if only a part of `count` ids is given."""
-        before, behind = self.base.around(self.add_special)
-        whole = len(target.head or before) + count + len(target.tail or behind)
-        return (causes.truncated(len(self.ids), whole, side),)
+        vocabulary, kept, whole = self.vocabulary, len(target.core), count
+        around = self.base.around(self.add_special)
+        for name, ours, theirs in zip(("bos", "eos"), around, (target.head, target.tail)):
+            special = vocabulary.special_ids[name_of_added(vocabulary, name)]
+            end = without_padding(special, ours, theirs)
+            kept, whole = kept + len(end), whole + len(end or ours)
+        return (causes.truncated(kept, whole, side),)
 
     def _decodes_alike(self, vocabulary: Vocabulary) -> bool:
         """Whether ids of that vocabulary decode as they do here, so that only the decoded text needs to be tried."""

@@ -39,12 +39,12 @@ def framing(
             change = Change({flag: "false"})
         if name == "bos":
             fix += "; for one call, add_special=False"
-    elif len(theirs) > 1 and theirs != (special, special):
+    elif (kept := without_padding(special, ours, theirs)) != theirs:
         pad, begin, inside = (theirs[0], "begin", "after") if name == "bos" else (theirs[-1], "end", "before")
         problem, fix = "padded", "switch off padding in the other tool, or leave out the ids that it masks"
         count = counted(theirs.count(pad), "padding token")
         what = f"the given ids {begin} with {count}, {_token(vocabulary, pad)}"
-        if ours and special not in theirs:
+        if ours and not kept:
             what += f", with no {upper} {inside} them"
     elif len(theirs) > 1:
         problem, what = "twice", f"{upper} is there {len(theirs)} times"
@@ -68,6 +68,12 @@ def framing(
             change = Change({flag: "true"})
     detail: dict[str, object] = {"what": what, "problem": problem}
     yield Cause(added, {**detail, "ours": list(ours), "theirs": list(theirs)}, fix, change)
+
+
+def without_padding(special: int | None, ours: tuple[int, ...], theirs: tuple[int, ...]) -> tuple[int, ...]:
+    """Return `theirs`, at one end of the given ids; where that is padding, `ours` if `special` is among it."""
+    is_padding = len(theirs) > 1 and theirs != (special, special)
+    return ours * (special in theirs) if is_padding else theirs
 
 
 def name_of_added(vocabulary: Vocabulary, name: str) -> str:

@@ -64,6 +64,22 @@ def test_whole_explanations(case: str) -> None:
         assert answer.variant.ids() == ids
 
 
+@pytest.mark.parametrize("adds_eos", [False, True])
+def test_padding_is_no_part_of_what_is_kept(adds_eos: bool) -> None:
+    tok = Tokenizer(TOKENIZER.vocabulary._replace(add_bos=True, add_eos=adds_eos))
+    bos, *core = tok.encode(TEXT)[:12]
+    eos, whole = tok.eos_id or 0, len(tok.encode(TEXT))
+
+    def kept(ids: list[int]) -> list[tuple[object, object]]:
+        causes = [cause for item in Search(tok, TEXT, ids, True, True).whole() for cause in item.causes]
+        return [(cause.detail["kept"], cause.detail["of"]) for cause in causes if cause.id == "truncated"]
+
+    assert kept([bos, *core]) == [(12, whole)]
+    assert kept([bos, *core, *[eos] * 3]) == [(12 + adds_eos, whole)]
+    assert kept([eos, eos, bos, *core]) == [(12, whole)]
+    assert kept([eos, eos, *core]) == [(11, whole)]
+
+
 def test_another_pre_tokenizer() -> None:
     """GPT-2's joins "1234567" in other places than Llama 3's, which cuts numbers after three digits."""
     text = b"1234567 1212"
