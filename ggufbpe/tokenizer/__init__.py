@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from .._util.arguments import checked_flag, integer
 from .._util.lazy import IMPORT_LOCK, cached_property
@@ -30,7 +30,7 @@ from .decode_methods import DecodeMethods
 from .encode_methods import EncodeMethods
 from .engine import Engine, Text
 from .incremental_methods import IncrementalMethods
-from .vocabulary_facts import VocabularyFacts, content_bytes
+from .vocabulary_facts import Self, VocabularyFacts, content_bytes
 
 if TYPE_CHECKING:
     from .reference_engine import ReferenceEngine
@@ -41,7 +41,6 @@ _LEAST_CACHE_BYTES = 1 << 20
 _OWN = {"_given_engine", "_cache_bytes", "_vocabulary", "_metadata", "_name"}
 
 EngineName = Literal["auto", "native", "reference"]
-Self = TypeVar("Self", bound="Tokenizer")
 
 
 class Tokenizer(

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from ..models.token_attribute import TokenAttribute
 
 T = TypeVar("T")
+if TYPE_CHECKING:
+    from . import Tokenizer
+
+    Self = TypeVar("Self", bound="Tokenizer")
+else:
+    Self = TypeVar("Self")  # `typing` would compile the bound, in each short command
 
 
 class Fact(Generic[T]):
