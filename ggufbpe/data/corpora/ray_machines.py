@@ -14,7 +14,7 @@ import pickle
 import uuid
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -91,7 +91,8 @@ def results_of(
             yield found
     finally:
         for result in waiting:
-            ray.cancel(result)
+            with suppress(Exception):  # of any class, if the connection is lost
+                ray.cancel(result)
 
 
 def _result(function: Callable[[], Any]) -> tuple[Any, Exception | None]:

@@ -375,6 +375,25 @@ def test_results_come_in_order_from_no_more_tasks_than_workers(workers: int | No
 
 
 @pytest.mark.usefixtures("cluster")
+def test_what_failed_is_told_where_tasks_cannot_be_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As without a connection to Ray: the rest is cancelled nevertheless."""
+    from ggufbpe.data.corpora import ray_machines
+
+    def fail() -> None:
+        raise ValueError("the first error")
+
+    def cancel(result: object) -> None:
+        cancelled.append(result)
+        raise TypeError("not connected")
+
+    cancelled: list[object] = []
+    monkeypatch.setattr(ray_machines.ray, "cancel", cancel)
+    with pytest.raises(ValueError, match="the first error"):
+        list(ray_machines.results_of("Test", [fail] * 3, 3))
+    assert len(cancelled) == 2
+
+
+@pytest.mark.usefixtures("cluster")
 def test_a_segment_may_have_no_document(
     tmp_path: Path, tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
