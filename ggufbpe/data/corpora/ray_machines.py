@@ -76,6 +76,8 @@ def results_of(
     running: list[Any] = []
     try:
         while True:
+            if running:
+                _, running = ray.wait(running, num_returns=len(running), timeout=0)
             free = min(most - len(running), _AHEAD * most - len(waiting))
             begun = [task.remote(function) for function in islice(following, free)]
             waiting += begun

@@ -375,6 +375,34 @@ def test_results_come_in_order_from_no_more_tasks_than_workers(workers: int | No
 
 
 @pytest.mark.usefixtures("cluster")
+def test_tasks_begin_while_results_that_waited_are_handed_out(tmp_path: Path) -> None:
+    import ray
+
+    from ggufbpe.data.corpora.ray_machines import results_of
+
+    def is_there(name: str) -> bool:
+        end = time.monotonic() + 60
+        while not (tmp_path / name).exists() and time.monotonic() < end:
+            time.sleep(0.01)
+        return (tmp_path / name).exists()
+
+    def marked(number: int) -> int:
+        (tmp_path / str(number)).touch()
+        assert number not in awaited or is_there(awaited[number])
+        return number
+
+    awaited = {0: "3", 3: "go"}
+
+    results = results_of("Test", [partial(marked, number) for number in range(8)], 2)
+    assert next(results) == 0  # 1 and 2 wait for their turn, 3 and 4 run
+    (tmp_path / "go").touch()
+    ray.wait(results.gi_frame.f_locals["running"], num_returns=2)
+    assert next(results) == 1
+    assert is_there("6")
+    assert list(results) == [2, 3, 4, 5, 6, 7]
+
+
+@pytest.mark.usefixtures("cluster")
 def test_what_failed_is_told_where_tasks_cannot_be_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
     """As without a connection to Ray: the rest is cancelled nevertheless."""
     from ggufbpe.data.corpora import ray_machines
