@@ -1281,6 +1281,8 @@ def test_a_page_with_links_is_no_directory(monkeypatch: pytest.MonkeyPatch) -> N
     class Pages:
         """As fsspec's file system for HTTP: what has links is a directory."""
 
+        open = None  # nothing is opened
+
         def isdir(self, url: str) -> bool:
             return True
 
