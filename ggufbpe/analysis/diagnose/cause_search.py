@@ -248,6 +248,7 @@ _KEPT = {
     "scores": TokenizerKey.SCORES,
     "charsmap": TokenizerKey.PRECOMPILED_CHARSMAP,
     "pre_tokenizer": TokenizerKey.PRE,
+    "lowercase": TokenizerKey.NORMALIZER_LOWERCASE,
 }
 
 

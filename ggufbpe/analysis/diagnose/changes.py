@@ -189,7 +189,7 @@ class Changes:
             changes.append(("parse_special", with_parse_special))
         changes += [("special_token_types", change) for change in self._type_changes(source)]
         if not self.vocabulary.tokenizer_model.has_pre_tokenizer:
-            return changes + list(model_changes(self.vocabulary, self.merges_of))
+            return changes + list(model_changes(self.vocabulary, self.merges_of, self.ids))
         changes.append(("ignore_merges", with_ignore_merges))
         changes.append(("merges", with_merges_by_id))
         changes += [("merges", with_merges(other)) for other in self.merges_of]

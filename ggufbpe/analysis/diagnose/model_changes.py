@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -21,7 +21,9 @@ from ...gguf.reader import GGUFFile
 from ...models.format_detection import detect_looks, likely_models, models_alike
 from ...models.loading import load
 from ...models.pieces import quoted_token
-from ...models.vocabulary import BYTE, Vocabulary
+from ...models.token_table import tokens_with
+from ...models.vocabulary import BYTE, NORMAL, Vocabulary
+from ...models.wordpiece import BertNormalizer
 from ...tokenizer import Tokenizer
 from ..doctor.facts import TEXTS_OF_IDS
 from ..doctor.model_checks import has_capitals, tokens_with_spaces
@@ -58,9 +60,11 @@ RARE = frozenset(("charsmap", "scores", "byte_fallback", "escape_whitespaces")) 
 NamedChange = tuple[str, EncodingChange]  # those with the same name exclude each other
 
 
-def model_changes(vocabulary: Vocabulary, others: Sequence[Tokenizer]) -> Iterator[NamedChange]:
-    """The changes that make sense for a vocabulary; `others` are models with the same tokens."""
-    yield from _flag_changes(vocabulary)
+def model_changes(
+    vocabulary: Vocabulary, others: Sequence[Tokenizer], given: Iterable[int] = ()
+) -> Iterator[NamedChange]:
+    """The changes that make sense for a vocabulary and `given` ids; `others` are models with the same tokens."""
+    yield from _flag_changes(vocabulary, given)
     if vocabulary.charsmap:
         cause = Cause(
             "charsmap",
@@ -77,12 +81,13 @@ def model_changes(vocabulary: Vocabulary, others: Sequence[Tokenizer]) -> Iterat
     yield from _unknown_changes(vocabulary)
 
 
-def _flag_changes(vocabulary: Vocabulary) -> Iterator[NamedChange]:
+def _flag_changes(vocabulary: Vocabulary, given: Iterable[int]) -> Iterator[NamedChange]:
     flags = vocabulary.tokenizer_model.flags
+    shown = _shown(vocabulary, given) if "lowercase" in flags else set()
     together = flags if flags == _SET_TOGETHER else ()
     for one in flags:
         if not together:
-            yield one, _flipped(vocabulary, (one,))
+            yield one, _flipped(vocabulary, (one,), shown)
     if vocabulary.add_space_prefix and "add_space_prefix" in flags:
         what = "a space is put before the text, but not after special tokens, as some tools do (legacy=false)"
         fix = "set legacy=true in the other tool: llama.cpp puts a space there as well, and has no switch for it"
@@ -90,14 +95,33 @@ def _flag_changes(vocabulary: Vocabulary) -> Iterator[NamedChange]:
         yield "add_space_prefix", _with(once, SPACE_ONCE, add_space_prefix=False)
     for choice in product((False, True), repeat=len(together)):
         if any(choice):
-            yield "normalizer", _flipped(vocabulary, tuple(flag for flag, on in zip(together, choice) if on))
+            flipped = tuple(flag for flag, on in zip(together, choice) if on)
+            yield "normalizer", _flipped(vocabulary, flipped, shown)
 
 
-def _flipped(vocabulary: Vocabulary, flags: tuple[str, ...]) -> EncodingChange:
+def _shown(vocabulary: Vocabulary, given: Iterable[int]) -> set[str]:
+    """The causes in `_FLAGS` that plain tokens speak for: those with accents and capital letters among `given` ids."""
+    special = vocabulary.special_ids.values()  # in a file without types, these are plain
+    plain = set(tokens_with(vocabulary.attributes, NORMAL)).difference(special).intersection(given)
+    characters = set().union(*(vocabulary.tokens[token] for token in plain))
+    normalizer = BertNormalizer(lowercase=True, strip_accents=True)
+    shown = {reason for character in characters for reason in normalizer.reasons(ord(character))}
+    return shown | {"lower_case"} if has_capitals(vocabulary) else shown
+
+
+def _flipped(vocabulary: Vocabulary, flags: tuple[str, ...], shown: set[str]) -> EncodingChange:
     """A change that inverts all of `flags`."""
     new: dict[str, Any] = {flag: not getattr(vocabulary, flag) for flag in flags}
     keys: dict[str, str | None] = {_FLAGS[flag][1]: str(value).lower() for flag, value in new.items()}
-    if flags == _SET_TOGETHER[:1]:
+    fix = ""
+    if not (new.get("lowercase", True) or "lower_case" in shown):
+        del keys[_K.NORMALIZER_LOWERCASE]
+        fix = "let the other tool lowercase texts"
+        if not (new.get("strip_accents", True) or "accents" in shown):
+            del keys[_K.NORMALIZER_STRIP_ACCENTS]
+            fix += " and strip accents"
+        fix += ": hardly any tokens of the model have capital letters"
+    elif flags == _SET_TOGETHER[:1]:
         keys[_K.NORMALIZER_STRIP_ACCENTS] = str(vocabulary.strip_accents).lower()
     theirs, ours = (
         " and ".join(_FLAGS[flag][2 if value == on else 3] for flag, value in new.items())
@@ -106,11 +130,9 @@ def _flipped(vocabulary: Vocabulary, flags: tuple[str, ...]) -> EncodingChange:
     cause = Cause(
         _FLAGS[flags[0]][0],
         {"what": f"in the given ids, {theirs}; in the model, {ours}", "theirs": new},
-        change=Change(keys),
+        fix,
+        Change(keys),
     )
-    if not new.get("lowercase", True) and not has_capitals(vocabulary):
-        fix = "let the other tool lowercase texts: the model has no tokens with capital letters"
-        cause = cause._replace(fix=fix, change=Change())
     return _with(cause, **new)
 
 

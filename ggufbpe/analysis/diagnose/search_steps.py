@@ -207,7 +207,8 @@ class Steps:
 
     def _model_steps(self) -> Iterator[SearchStep]:
         if not self._vocabulary.tokenizer_model.has_pre_tokenizer:
-            for kind, change in model_changes(self._vocabulary, self._same):
+            given = chain.from_iterable(each.ids for each in self._compared)
+            for kind, change in model_changes(self._vocabulary, self._same, given):
                 yield SearchStep(kind, change, least=_LEAST_OF_SCORES if kind == "scores" else 0.0)
             return
         yield SearchStep("ignore_merges", with_ignore_merges, least=_LEAST_OF_MERGES)
