@@ -17,13 +17,11 @@ def dumped_float(number: float) -> str:
     >>> dumped_float(4463.09348), dumped_float(1e15)
     ('4463.0934800000005', '1e+15')
     """
-    sign = "-" if math.copysign(1, number) < 0 else ""
-    if not number:
-        return sign + "0.0"
+    if number.is_integer() and abs(number) < 1e15:
+        return repr(number)  # the only integer that reads as this float
+    sign = "-" if number < 0 else ""
     digits, exponent = _digits(abs(number))
     point = len(digits) + exponent
-    if exponent >= 0 and point <= 15:
-        return f"{sign}{digits}{'0' * exponent}.0"
     if 0 < point <= 15:
         return f"{sign}{digits[:point]}.{digits[point:]}"
     if -4 < point <= 0:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from functools import lru_cache
 from typing import Any
 
 from ..._util.errors import printable
@@ -82,10 +83,18 @@ def dumped(value: Any, indent: int | None = None) -> str:
     """A value as compact JSON."""
     separators = (",", ":") if indent is None else (",", ": ")
     text = json.dumps(value, ensure_ascii=False, separators=separators, indent=indent, allow_nan=False)
-    return _STRING_OR_FLOAT.sub(lambda match: dumped_float(float(match[1])) if match[1] else match[0], text)
+    # JSON has no control characters otherwise; every other part is outside of strings.
+    parts = text.replace("\\\\", "\0").replace('\\"', "\1").split('"')
+    parts[::2] = _FLOAT.sub(lambda match: _float_text(match[0]), '"'.join(parts[::2])).split('"')
+    return '"'.join(parts).replace("\1", '\\"').replace("\0", "\\\\")
 
 
-_STRING_OR_FLOAT = re.compile(r'"(?:[^"\\]+|\\.)*"|(-?[0-9]+(?:\.[0-9]+(?:e[+-][0-9]+)?|e[+-][0-9]+))')
+_FLOAT = re.compile(r"-?[0-9]+[.e][0-9.e+-]+")
+
+
+@lru_cache(1 << 12)
+def _float_text(digits: str) -> str:
+    return dumped_float(float(digits))
 
 
 def kind_name(value: Any) -> str:

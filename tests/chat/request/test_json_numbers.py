@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ggufbpe.chat.request import json_numbers
 from ggufbpe.chat.request.json_numbers import dumped_float
 from ggufbpe.chat.request.json_text import dumped
 
@@ -40,3 +41,18 @@ def test_negative_zero() -> None:
 def test_only_floats_are_written_so() -> None:
     value = [10**15, 1e15, {'"1e15\\': "4463.09348", "a": 4463.09348}]
     assert dumped(value) == '[1000000000000000,1e+15,{"\\"1e15\\\\":"4463.09348","a":4463.0934800000005}]'
+    assert dumped(['\0\1"\\', 1e15, '\\"1e15']) == r'["\u0000\u0001\"\\",1e+15,"\\\"1e15"]'
+
+
+def test_digits_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither equal floats nor whole ones take long, however many there are."""
+    asked = []
+    digits = json_numbers._digits
+
+    def counted(number: float) -> tuple[str, int]:
+        asked.append(number)
+        return digits(number)
+
+    monkeypatch.setattr(json_numbers, "_digits", counted)
+    assert dumped([0.375, 20.0] * 1000) == f"[{','.join(['0.375,20.0'] * 1000)}]"
+    assert asked == [0.375]
