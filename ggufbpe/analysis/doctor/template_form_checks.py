@@ -7,14 +7,16 @@ from collections.abc import Iterator
 
 from ..._util.wording import listed
 from ...gguf.constants import TokenizerKey
+from .chat_markers import markers_of_prompt
 from .facts import Facts
 from .finding import Finding
 from .known_template_check import replacement
+from .sample_prompts import ANSWER, NEXT, QUESTION
 from .template_sources import template_in_settings, transformers_settings
 
 _K = TokenizerKey
 _BYTE_ORDER_MARK = "\ufeff"
-_ESCAPE = re.compile(r"\\[nt]|&(?:lt|gt|amp|quot);")
+_ESCAPE = r"(?:\\[nt]|&(?:lt|gt|amp|quot);)"
 
 
 def template_is_settings(model: Facts) -> Iterator[Finding]:
@@ -53,11 +55,16 @@ def byte_order_mark(model: Facts) -> Iterator[Finding]:
 
 
 def escapes_in_prompts(model: Facts) -> Iterator[Finding]:
-    """Escapes of Python, JSON or HTML in plain prompts, such as a backslash and an n in place of a line break."""
+    """Escapes of Python, JSON or HTML in plain prompts, such as a backslash and an n in place of a line break.
+
+    One must be beside a marker or a message: a sentence of the template may speak of escapes.
+    """
     rendered = model.rendered
-    prompts = b"".join(rendered.prompt(chat) or b"" for chat in ("user", "turns")) if rendered else b""
-    found = list(dict.fromkeys(_ESCAPE.findall(prompts.decode("utf-8", "replace"))))
-    if found:
+    prompts = b"\n".join(rendered.prompt(chat) or b"" for chat in ("user", "turns")) if rendered else b""
+    text = prompts.decode("utf-8", "replace")
+    beside = "|".join(map(re.escape, (QUESTION, ANSWER, NEXT, *markers_of_prompt(text))))
+    if re.search(f"(?:{beside}){_ESCAPE}|{_ESCAPE}(?:{beside})", text):
+        found = list(dict.fromkeys(re.findall(_ESCAPE, text)))
         known = replacement(model)
         yield Finding(
             "warning",

@@ -84,6 +84,7 @@ def test_a_byte_order_mark_is_left_out(tmp_path: Path) -> None:
         (CHATML.replace("\n", "\\n"), ["\\n"]),
         (CHATML.replace("<|", "&lt;|").replace("|>", "|&gt;"), ["&lt;", "&gt;"]),
         (CHATML + "{% if tools %}\\\\n{% endif %}", None),  # as in the JSON of an example
+        ("<|im_start|>system\nSeparate lines by \\n in strings.<|im_end|>\n" + CHATML, None),
     ],
 )
 def test_escapes_in_plain_prompts(template: str, escapes: list[str] | None, facts_of: FactsOf) -> None:
