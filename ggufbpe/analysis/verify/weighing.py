@@ -252,7 +252,15 @@ def _has_lost_template(own: Facts, other: Facts) -> bool:
 
 # Findings of doctor by which a template is broken, or that of another model.
 _OF_TEMPLATE = frozenset(
-    ("template_error", "template_is_json", "chat_marker", "answer_not_begun", "bos_differs")
+    (
+        "template_error",
+        "template_is_json",
+        "template_bom",
+        "template_escaped",
+        "chat_marker",
+        "answer_not_begun",
+        "bos_differs",
+    )
 )
 
 

@@ -176,8 +176,13 @@ def test_a_lost_template_is_taken_over(turn: int, tmp_path: Path) -> None:
     assert diff(tmp_path / "fixed.gguf", good).same
 
 
-def test_a_template_that_does_not_begin_the_answer_is_replaced(tmp_path: Path) -> None:
-    bad = chatml(tmp_path / "bad.gguf", CHATML.replace("add_generation_prompt", "false"))
+@pytest.mark.parametrize(
+    "template",
+    [CHATML.replace("add_generation_prompt", "false"), "\ufeff" + CHATML, CHATML.replace("\n", "\\n")],
+    ids=["answer not begun", "byte order mark", "escaped"],
+)
+def test_a_broken_template_is_replaced(template: str, tmp_path: Path) -> None:
+    bad = chatml(tmp_path / "bad.gguf", template)
     good = chatml(tmp_path / "good.gguf")
     found = diff(bad, good)
     assert (found.suspect, found.fix) == (0, f"ggufbpe fix {bad} --chat-template {good} -o fixed.gguf")
