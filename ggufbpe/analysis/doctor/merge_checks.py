@@ -43,7 +43,7 @@ def merge_parts(model: Facts) -> Iterator[Finding]:
             "merges_not_in_vocabulary",
             "Tokens and merges are not from the same model."
             if len(bad) > _SHARE_UNREACHABLE * len(model.merges)
-            else "Some merges are not of tokens.",
+            else "Some merges join or make texts that are no tokens.",
             "What such a merge produces has no id, so it is encoded as bytes.",
             "convert the model again",
             Where(_K.MERGES, None, model.file.element_offset(_K.MERGES, bad[0])),

@@ -35,7 +35,7 @@ def test_merges_of_no_tokens(facts_of: FactsOf, monkeypatch: pytest.MonkeyPatch)
     findings = list(merge_parts(model))
     assert found(findings) == [("merges_not_in_vocabulary", "warning"), ("duplicate_merges", "note")]
     assert findings[0].detail == {"count": 2, "of": 3003, "merges": [1, 3002]}
-    assert findings[0].what == "Some merges are not of tokens."
+    assert findings[0].what == "Some merges join or make texts that are no tokens."
     assert "' q' + 'uuxx', where ' q' is not one" in findings[0].evidence
     monkeypatch.setattr(Facts, "compiled", lambda self, key: None)  # as without the compiled engine
     assert list(merge_parts(Facts(model.source, None))) == findings
