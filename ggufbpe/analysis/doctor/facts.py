@@ -328,7 +328,7 @@ class Facts:
         return self.command("--chat-template", template_argument(PLACEHOLDER, name))
 
     def set_own_template(self) -> str:
-        """The command that sets the chat template to the one in the JSON that is in its place."""
+        """The command that sets the file's own chat template, taken out of JSON or without its byte order mark."""
         return self.command("--chat-template", template_argument(self.file.path))
 
     def set_template(self, known: KnownTemplate) -> str:
