@@ -124,26 +124,23 @@ inline unsigned write_utf8(uint32_t code_point, unsigned char *to) {
     return 4;
 }
 
-// Whether 16 code points are ASCII.
+constexpr size_t UTF8_GROUP = 32;  // code points; compilers use vectors for loops over so many
+
 template <typename CodePoint>
-bool are_ascii(const CodePoint *from) {
-    constexpr CodePoint ABOVE = static_cast<CodePoint>(~CodePoint(0x7F));
-    uint64_t words[2 * sizeof(CodePoint)], mask = ABOVE, all = 0;
-    for (size_t bits = 8 * sizeof(CodePoint); bits < 64; bits *= 2) mask |= mask << bits;
-    std::memcpy(words, from, sizeof words);
-    for (const uint64_t word : words) all |= word;
-    return !(all & mask);
+bool is_ascii_group(const CodePoint *from) {
+    CodePoint bits = 0;
+    for (size_t i = 0; i < UTF8_GROUP; ++i) bits = static_cast<CodePoint>(bits | from[i]);
+    return bits < 0x80;
 }
 
 // Writes many code points as UTF-8; returns where it ends, or null if one is a surrogate, which has none.
 template <typename CodePoint>
 unsigned char *write_utf8(const CodePoint *from, size_t count, unsigned char *to) {
-    constexpr size_t GROUP = 16;
     for (const CodePoint *const end = from + count; from != end;) {
-        const size_t some = std::min(GROUP, static_cast<size_t>(end - from));
-        if (some == GROUP && are_ascii(from)) {
-            for (size_t i = 0; i < GROUP; ++i) to[i] = static_cast<unsigned char>(from[i]);
-            to += GROUP;
+        const size_t some = std::min(UTF8_GROUP, static_cast<size_t>(end - from));
+        if (some == UTF8_GROUP && is_ascii_group(from)) {
+            for (size_t i = 0; i < UTF8_GROUP; ++i) to[i] = static_cast<unsigned char>(from[i]);
+            to += UTF8_GROUP;
         } else {
             for (size_t i = 0; i < some; ++i) {
                 const uint32_t code_point = from[i];
