@@ -60,8 +60,8 @@ ALWAYS_INLINE void merge_pair(Lane &lane, size_t place, const PairTable::Reader 
     lane.alive &= ~(uint64_t(1) << right);
     lane.left_at = static_cast<uint32_t>(before);
     lane.right_at = static_cast<uint32_t>(place);
-    lane.left = pairs.query(lane.symbols[before], lane.symbols[place]);
-    lane.right = pairs.query(lane.symbols[place], lane.symbols[after]);
+    lane.left = pairs.begin(lane.symbols[before], lane.symbols[place]);
+    lane.right = pairs.begin(lane.symbols[place], lane.symbols[after]);
 }
 
 class Lanes {
@@ -89,6 +89,7 @@ public:
             set_merge(lane, lane.right_at, pairs.merge(lane.right));
         }
         for (size_t i = 0; i < running_;) i += merge_or_end(i, place_of_lowest(lanes_[i]->ranks, lanes_[i]->count), pairs);
+        fetch_merges(pairs);
     }
 
 #if GGUFBPE_VECTORS
@@ -102,6 +103,7 @@ public:
             set_merge(lane, lane.right_at, pairs.merge(pairs.entry_wide(lane.right)));
         }
         for (size_t i = 0; i < running_;) i += merge_or_end(i, place_of_lowest_wide(lanes_[i]->ranks, lanes_[i]->count), pairs);
+        fetch_merges(pairs);
     }
 #endif
 
@@ -122,7 +124,8 @@ private:
         lane.left_at = lane.right_at = Lane::SPARE;  // nothing was merged yet
         lane.left = lane.right = pairs.query_of_nothing();
         lane.has_fetched_pairs = !is_byte_level;
-        std::memset(lane.ranks, 0xFF, word.size <= TWO_VECTORS ? TWO_VECTORS * sizeof(uint32_t) : sizeof lane.ranks);
+        std::memset(lane.ranks, 0xFF, TWO_VECTORS * sizeof(uint32_t));  // a constant size takes no call
+        if (word.size > TWO_VECTORS) std::memset(lane.ranks + TWO_VECTORS, 0xFF, sizeof lane.ranks - TWO_VECTORS * sizeof(uint32_t));
         if (is_byte_level) {
             lane.count = word.size;
             lane.symbols[1] = table_.symbol_of_byte(word.data[0]);
@@ -149,6 +152,14 @@ private:
         if (!place) return end_word(i);
         merge_pair(*lanes_[i], place, pairs);
         return 1;
+    }
+
+    // Of the pairs that the last merges made.
+    ALWAYS_INLINE void fetch_merges(const PairTable::Reader &pairs) {
+        for (size_t i = 0; i < running_; ++i) {
+            lanes_[i]->left = pairs.go_on(lanes_[i]->left);
+            lanes_[i]->right = pairs.go_on(lanes_[i]->right);
+        }
     }
 
     size_t end_word(size_t i) {
