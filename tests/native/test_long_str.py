@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(native is None, reason="there is no compiled eng
 LONG = 1 << 12  # characters: src/bind_text.cpp, Source::read
 BLOCK = 1 << 14  # characters that are converted at a time: src/bind_text.cpp, append_utf8
 PIECE = 1 << 16  # characters that are encoded at a time: src/bind_encoder.cpp
-GROUP = 16  # characters that are looked at together: src/utf8.h, write_utf8
+GROUP = 32  # characters that are looked at together: src/utf8.h, write_utf8
 # Of each width that Python stores characters in: one, two and four bytes.
 WIDEST = ["é", "я", "漢", "\uffff", "👿", "\U0010ffff"]
 
