@@ -81,6 +81,10 @@ LIKELY = [
     (FLAT, "gemma4", []),
     (FLAT, "t5", ["llama"]),
     (Looks(), "bert", []),
+    (SPACED, "", ["llama"]),  # the file names none
+    (FLAT._replace(has_bytes=False), "", []),
+    (Looks(is_telling=True, is_byte_level=True), "whitespace", ["gpt2"]),
+    (Looks(is_telling=True, is_byte_level=True), "hybriddna", []),
 ]
 
 

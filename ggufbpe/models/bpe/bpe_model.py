@@ -41,10 +41,10 @@ class BytePairModel(TokenizerModel):
     default_ids = MappingProxyType({"bos": 11, "eos": 11})
 
     def recognizes(self, looks: Looks) -> bool | None:
-        """Byte-level tokens; anything else with merges may belong to several models."""
-        if looks.is_byte_level or looks.has_merges:
-            return True if looks.is_byte_level and not (self.own_pre or self.has_sequences) else None
-        return False
+        """Byte-level tokens, of the model that names its pre-tokenizer; other merges may belong to several models."""
+        if looks.is_byte_level and not self.has_sequences:
+            return not self.own_pre
+        return None if looks.is_byte_level or looks.has_merges else False
 
     def merges(self, file: Metadata, named_pre: str) -> Sequence[str]:
         """The merges, "left right" by rank. `MissingKeyError` if the file has none."""
