@@ -106,7 +106,10 @@ def _other_tokenizer(model: Facts) -> Iterator[Finding]:
 
 
 def _refusal(model: Facts, found: list[Finding]) -> Iterator[Finding]:
-    """The error of opening the tokenizer, unless a finding already reports an error in that key."""
+    """The error of opening the tokenizer, unless a finding already reports an error in that key.
+
+    Where the tokens are those of one tokenizer model, a missing name of it is no loss.
+    """
     error = model.refusal
     if error is None or isinstance(error, UnsupportedTokenizerError):
         return
@@ -120,12 +123,14 @@ def _refusal(model: Facts, found: list[Finding]) -> Iterator[Finding]:
     if isinstance(error, InvalidUTF8Error) and error.key not in _NAMES_OF_KINDS:
         what = "This tokenizer has text that is not UTF-8, so ggufbpe cannot load it."
         why = "llama.cpp takes any bytes there, but these are a sign of damage."
+    is_told = error.key == _K.MODEL and len(model.likely_models) == 1
+    fix = model.set(_K.MODEL, model.likely_models[0]) if is_told else fix_of_name(model) or error.remedy
     yield Finding(
         "error",
         name,
         what,
         why,
-        fix_of_name(model) or error.remedy or "convert the model again",
+        fix or "convert the model again",
         Where(error.key, None, error.offset),
         None,
         key + error.problem,

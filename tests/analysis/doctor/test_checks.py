@@ -414,7 +414,15 @@ DEFECTS: dict[str, tuple[str, str, Callable[[], Keys]]] = {
 WITHOUT_COMMAND = {
     *("bytes_missing", "duplicate_merges", "duplicate_tokens", "empty_tokens", "end_not_written"),
     *("eot_missing", "exchanged_tokens", "hf_splitting", "invalid_utf8", "merges_not_in_vocabulary"),
-    *("missing_key", "no_system_role", "padding_tokens", "round_trip", "tools_not_shown", "types_length"),
+    *(
+        "no merges",
+        "no tokens",
+        "no_system_role",
+        "padding_tokens",
+        "round_trip",
+        "tools_not_shown",
+        "types_length",
+    ),
     *("unreachable_tokens", "merges of another type", "refuses the system", "refuses tools"),
     *("forgets the system", "template of a model like it", "template of the model it was made from"),
     *("BOS twice elsewhere", "BOS twice elsewhere, spelt out"),

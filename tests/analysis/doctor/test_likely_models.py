@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from real_vocabularies import cached
 from small_models import K, Keys
@@ -34,6 +36,19 @@ def test_gemma_4_of_another_name_needs_no_other_change(name: str) -> None:
     found = doctor(cached("gemma-4"), overrides={K.MODEL: name})
     assert [each.id for each in found.findings if each.severity != "note"] == ["model_doubtful"]
     assert f"--set {K.MODEL}=gemma4 -o" in found.fix
+
+
+def test_tokens_tell_the_model_that_a_file_does_not_name(gpt2_path: Path) -> None:
+    found = doctor(gpt2_path, overrides={K.MODEL: None})
+    assert [each.id for each in found.findings if each.severity != "note"] == ["missing_key"]
+    assert found.fix.endswith(f"--set {K.MODEL}=gpt2 -o fixed.gguf")
+
+
+@pytest.mark.parametrize("name", ["whitespace", "gemma4"])  # neither writes bytes in GPT-2's alphabet
+def test_byte_level_tokens_are_those_of_gpt2(name: str, gpt2_path: Path) -> None:
+    found = doctor(gpt2_path, overrides={K.MODEL: name})
+    assert "model_doubtful" in [each.id for each in found.findings]
+    assert found.fix.endswith(f"--set {K.MODEL}=gpt2 -o fixed.gguf")
 
 
 @pytest.mark.slow
