@@ -26,7 +26,8 @@ _BYTE_LEVEL_SPACE = "\u0120"
 
 _BERT_NAMES = ("[CLS]", "[SEP]", "[UNK]")
 _PLAMO_NAMES = ("<|plamo:bos|>", "<|plamo:eos|>")
-_NAMES = frozenset((*BYTE_TOKENS, *_BERT_NAMES, *_PLAMO_NAMES))
+_DNA_NAMES = ("<dna>", "</dna>", "<oov>")
+_NAMES = frozenset((*BYTE_TOKENS, *_BERT_NAMES, *_PLAMO_NAMES, *_DNA_NAMES))
 
 
 class Looks(NamedTuple):
@@ -40,6 +41,7 @@ class Looks(NamedTuple):
     has_bytes: bool = False  # <0x00> to <0xFF>
     has_bert_names: bool = False  # [CLS], [SEP] and [UNK]
     has_plamo_names: bool = False  # <|plamo:bos|> and <|plamo:eos|>
+    has_dna_names: bool = False  # <dna>, </dna> and <oov>
     has_merges: bool = False
     has_charsmap: bool = False
     has_ranks: bool = False  # scores that differ, all of them whole numbers
@@ -91,6 +93,7 @@ def _traits(tokens: Sequence[Any]) -> Looks:
         has_bytes=known.issuperset(BYTE_TOKENS),
         has_bert_names=known.issuperset(_BERT_NAMES),
         has_plamo_names=known.issuperset(_PLAMO_NAMES),
+        has_dna_names=known.issuperset(_DNA_NAMES),
     )
 
 

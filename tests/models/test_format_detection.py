@@ -85,6 +85,9 @@ LIKELY = [
     (FLAT._replace(has_bytes=False), "", []),
     (Looks(is_telling=True, is_byte_level=True), "whitespace", ["gpt2"]),
     (Looks(is_telling=True, is_byte_level=True), "hybriddna", []),
+    (Looks(is_telling=True, is_byte_level=True, has_dna_names=True), "", ["hybriddna"]),
+    (Looks(is_telling=True, is_byte_level=True, has_dna_names=True), "bert", ["hybriddna"]),
+    (Looks(is_telling=True, is_byte_level=True, has_dna_names=True), "gpt2", []),
 ]
 
 

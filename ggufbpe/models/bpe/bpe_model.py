@@ -42,7 +42,7 @@ class BytePairModel(TokenizerModel):
 
     def recognizes(self, looks: Looks) -> bool | None:
         """Byte-level tokens, of the model that names its pre-tokenizer; other merges may belong to several models."""
-        if looks.is_byte_level and not self.has_sequences:
+        if looks.is_byte_level and self.has_sequences == looks.has_dna_names:
             return not self.own_pre
         return None if looks.is_byte_level or looks.has_merges else False
 
