@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import compress, pairwise, repeat
 from operator import contains
@@ -21,6 +22,7 @@ from .round_trip_checks import UTF8_BYTES
 
 _K = TokenizerKey
 _SHARE_RISING = 0.25  # of the scores
+_SHARE_TIED = 0.1  # likewise
 _SHARE_SPACED = 0.1  # of the tokens; a few spaces may be added text
 _SHARE_MARKED = 0.1  # of the tokens with spaces: as many may be left as U+2581, such as runs of it
 _LEAST_SCORES = 1000  # fewer do not show that an order is meant
@@ -109,7 +111,7 @@ def unconverted_spaces(model: Facts) -> Iterator[Finding]:
 
 
 def scores(model: Facts) -> Iterator[Finding]:
-    """Scores that are missing, all the same, or NaN, in models that need them."""
+    """Scores that are missing, the same for many tokens, in no order, or NaN, in models that need them."""
     if not model.kind.has_scores or not model.tokens:
         return
     if any(not tokenizer_model(name).has_scores for name in model.likely_models):
@@ -127,6 +129,9 @@ def scores(model: Facts) -> Iterator[Finding]:
     elif min(found) == max(found) and len(found) > 1:
         problem, what = "scores_flat", "All tokens have the same score."
         told = f"The scores of all tokens are {found[0]:g}."
+    elif model.kind.scores_fall and (tied := _tied(model, found)):
+        problem, what = "scores_tied", "Many tokens have the same score, as if their own were lost."
+        told = f"{tied:.0%} of the tokens of text have the same score; in other models, less than 1% have."
     elif model.kind.scores_fall and (rising := _rising(model, found)):
         problem = "scores_in_no_order"
         what = "The scores are not those of the tokens, as if they had been shuffled."
@@ -145,16 +150,34 @@ def scores(model: Facts) -> Iterator[Finding]:
     )
 
 
+def _tied(model: Facts, scores: Sequence[float]) -> float:
+    """Return the share of normal tokens with the most common score; 0.0 if that is usual.
+
+    In llama.cpp's vocabularies with scores, that is at most 0.6 %. Those that are added to a vocabulary, as in
+    Chinese-LLaMA, may all have the score 0; without a known family, they are the last ones with one score.
+    """
+    own = _of_text(model, scores[: model.family.size] if model.family else scores)
+    while not model.family and len(own) > 1 and own[-1] == own[-2]:
+        own.pop()
+    share = max(Counter(own).values(), default=0) / max(len(own), 1)
+    return share if len(own) >= _LEAST_SCORES and share > _SHARE_TIED else 0.0
+
+
 def _rising(model: Facts, scores: Sequence[float]) -> float:
     """Return the share of normal tokens with a higher score than the one before; 0.0 if that is usual.
 
     In llama.cpp's vocabularies with scores, at most 0.05 % of them rise, and in a random order 50 %.
     """
-    types = model.types or [TokenType.NORMAL] * len(scores)
-    own = [score for score, kind in zip(scores, types) if kind == TokenType.NORMAL]
+    own = _of_text(model, scores)
     steps = [after - before for before, after in pairwise(own) if after != before]
     share = sum(step > 0 for step in steps) / max(len(steps), 1)
     return share if len(steps) >= _LEAST_SCORES and share > _SHARE_RISING else 0.0
+
+
+def _of_text(model: Facts, scores: Sequence[float]) -> list[float]:
+    """Return the scores of normal tokens."""
+    types = model.types or [TokenType.NORMAL] * len(scores)
+    return [score for score, kind in zip(scores, types) if kind == TokenType.NORMAL]
 
 
 def unwritable_bytes(model: Facts) -> Iterator[Finding]:

@@ -128,6 +128,28 @@ def test_scores_of_many_tokens_fall(
     assert found(scores(facts_of(keys))) == expected
 
 
+@pytest.mark.parametrize(
+    ("family", "lost", "expected"),
+    [
+        ("", range(0), []),
+        ("", range(300, 1300), [("scores_tied", "warning")]),
+        ("", range(1500, 2262), []),  # tokens that were added to the vocabulary of another model
+        ("Llama 2", range(20000, 32000), [("scores_tied", "warning")]),
+        ("Llama 2", range(31000, 32000), []),
+        ("Llama 2", range(32000, 50000), []),  # as in Chinese-LLaMA
+    ],
+)
+def test_many_scores_of_zero_are_lost_ones(
+    family: str, lost: range, expected: list[tuple[str, str]], facts_of: FactsOf
+) -> None:
+    keys = family_keys(family) if family else spm_keys()
+    more = max(2262, lost.stop) - len(keys[K.LIST])
+    keys[K.LIST] += [f"word{index}" for index in range(more)]
+    keys[K.TOKEN_TYPE] += [NORMAL] * more
+    keys[K.SCORES] = [0.0 if index in lost else -float(index) for index in range(len(keys[K.LIST]))]
+    assert found(scores(facts_of(keys))) == expected
+
+
 def test_models_with_merges_need_no_scores(facts_of: FactsOf) -> None:
     assert not list(scores(facts_of(small_keys())))
 
