@@ -9,6 +9,7 @@ Source: dtoa_impl in nlohmann/json.hpp.
 from __future__ import annotations
 
 import math
+from functools import cache
 
 
 def dumped_float(number: float) -> str:
@@ -40,29 +41,28 @@ def _digits(number: float) -> tuple[str, int]:
     power, power_exponent, decimal = _power(exponent)
     low = (4 * whole - 1 << shift - 1) if is_nearer_below else 2 * whole - 1 << shift
     middle, high = 2 * whole << shift, 2 * whole + 1 << shift
-    low, middle, high = (value * power + (1 << 63) >> 64 for value in (low, middle, high))
-    rest, width, distance = high - 1, high - low - 2, high - 1 - middle
+    low, middle, high = [value * power + (1 << 63) >> 64 for value in (low, middle, high)]
+    rest, width, distance = (high - 1) * _SCALE, (high - low - 2) * _SCALE, (high - 1 - middle) * _SCALE
     point = -(exponent + power_exponent + 64)  # bits behind the point
-    count = len(str(rest >> point))
-    unit = 10**count << point
-    digits = 0
-    while not digits or rest > width:
-        count -= 1
-        if count >= 0:
-            unit //= 10
-        else:
-            rest, width, distance = 10 * rest, 10 * width, 10 * distance
-        digit, rest = divmod(rest, unit)
-        digits = 10 * digits + digit
+    count = len(str(width >> point)) - 1
+    unit = 10**count << point  # at most `width`, and so is what is left of `rest`
+    while (more := 10 * unit) <= rest and rest % more <= width:
+        unit, count = more, count + 1
+    digits, rest = divmod(rest, unit)
     while (
         rest < distance
         and width - rest >= unit
         and (rest + unit < distance or distance - rest > rest + unit - distance)
     ):
         digits, rest = digits - 1, rest + unit
-    return str(digits), count - decimal
+    return str(digits), count - _PLACES - decimal
 
 
+_PLACES = 19  # behind the decimal point: more than the digits of any float
+_SCALE = 10**_PLACES
+
+
+@cache
 def _power(exponent: int) -> tuple[int, int, int]:
     """A power of ten for a float with this exponent of two: 64 bits, the exponent of their unit, and that of ten."""
     scale = -61 - exponent
