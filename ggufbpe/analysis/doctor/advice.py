@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ...gguf.change import Change, all_of
 from .facts import Facts
-from .family_checks import other_values
+from .family_checks import TOKENS_MOVED, other_values
 from .finding import Finding
 from .proposal import Proposal, Trial, changes_of, grave_findings, prove
 
@@ -24,6 +24,10 @@ def advised(model: Facts, findings: Sequence[Finding]) -> tuple[tuple[Finding, .
     wanted = {place: found for place, each in enumerate(findings) if (found := changes_of(each))}
     if not wanted:
         return tuple(findings), None
+    if any(each.id == TOKENS_MOVED for each in findings):
+        return _without_commands(
+            findings, dict.fromkeys(wanted, "many tokens have other ids than those of the model")
+        ), None
     with Trial(model.tokenizer, facts=model) as trial:
         first = [changes[0] for changes in wanted.values()]
         proposal = prove(trial, all_of(first))
@@ -36,13 +40,18 @@ def advised(model: Facts, findings: Sequence[Finding]) -> tuple[tuple[Finding, .
         if proposal.command:
             after = {_key(each) for each in grave_findings(trial.changed(proposal.change))}
             left = sum(_key(findings[place]) in after for place in wanted)
-    told = tuple(
+    told = _without_commands(findings, objections)
+    return told, proposal._replace(differing=len(wanted), explained=len(wanted) - left, unit="finding")
+
+
+def _without_commands(findings: Sequence[Finding], objections: Mapping[int, str]) -> tuple[Finding, ...]:
+    """Return the findings, with why no command is proposed for those that are at the places of `objections`."""
+    return tuple(
         each._replace(fix=f"no command is proposed, because {objections[index]}")
         if index in objections
         else each
         for index, each in enumerate(findings)
     )
-    return told, proposal._replace(differing=len(wanted), explained=len(wanted) - left, unit="finding")
 
 
 def _with_revealed(trial: Trial, proposal: Proposal) -> Proposal:

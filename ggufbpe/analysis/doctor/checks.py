@@ -14,7 +14,7 @@ from ...gguf.constants import KEY_ARCHITECTURE, TokenizerKey
 from ...models import SUPPORTED, is_known_model, tokenizer_model
 from .bos_checks import bos_is_eos, bos_switched_off
 from .facts import Facts
-from .family_checks import added_text, fix_of_name, known_family, last_tokens_missing
+from .family_checks import added_text, fix_of_name, known_family, last_tokens_missing, tokens_moved
 from .finding import SEVERITIES, Finding, Where
 from .known_template_check import template_differs
 from .merge_checks import exchanged_tokens, merge_parts, unreachable
@@ -157,6 +157,7 @@ CHECKS: tuple[Check, ...] = (
     duplicates,
     lengths,
     rows_of_tokens,
+    tokens_moved,
     generation_ends,
     wrong_special_ids,
     missing_special_ids,

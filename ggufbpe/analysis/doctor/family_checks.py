@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from ..._util.errors import printable
 from ..._util.wording import counted, listed
 from ...gguf.constants import KEY_NAME, TokenizerKey
-from ...models.known_families import KnownFamily, family_of_names, splits_like
+from ...models.known_families import KNOWN_FAMILIES, KnownFamily, family_of_names, splits_like
 from ...models.special_ids import PHI_3
 from .facts import Facts
 from .finding import Finding
 
 _K = TokenizerKey
+
+TOKENS_MOVED = (
+    "tokens_moved"  # the finding beside which no command is proposed: all would go by the wrong ids
+)
+_MOST_MOVED = 64  # ids: a few tokens were put in or left out
 
 
 def known_family(model: Facts) -> Iterator[Finding]:
@@ -66,6 +72,37 @@ def last_tokens_missing(model: Facts) -> Iterator[Finding]:
         f"The file has {counted(first, 'token')}. {family.name} files have more, such as {printable(text)} with id "
         f"{index}.",
     )
+
+
+def tokens_moved(model: Facts) -> Iterator[Finding]:
+    """Tokens behind some id that have other ids than in files of their family, while special ids are the family's."""
+    for family in KNOWN_FAMILIES:
+        last, text = family.last
+        by = model.ids.get(text, last) - last
+        if family.model == model.model and 0 < abs(by) <= _MOST_MOVED and family.begins(model.tokens):
+            yield from islice(_moved_with_special(model, family, by), 1)
+
+
+def _moved_with_special(model: Facts, family: KnownFamily, by: int) -> Iterator[Finding]:
+    for key, special in ((_K.BOS_ID, family.bos), (_K.EOS_ID, family.eos)):
+        if special is None or special[0] != model.scalar(key) or special[0] >= len(model.tokens):
+            continue
+        token, marker = special
+        if model.tokens[token] == marker or model.ids.get(marker, token + by) != token + by:
+            continue
+        last = family.last[0]
+        yield Finding(
+            "warning",
+            TOKENS_MOVED,
+            f"Many tokens have other ids than in {family.name} files.",
+            "The model was trained with the ids of the original tokens. So it is given other words than those of the "
+            "text, and writes others than it means.",
+            "compare the tokens with those of the original model (`ggufbpe diff`), and convert it again",
+            model.key(key, token),
+            {"family": family.name, "by": by},
+            f"{key} is {token}, as in {family.name} files, where that is {printable(marker)}; here, it is "
+            f"{model.quoted(token)}. {model.quoted(last + by)} is token {last + by} instead of {last}.",
+        )
 
 
 def fix_of_name(model: Facts) -> str:

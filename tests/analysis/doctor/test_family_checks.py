@@ -8,14 +8,17 @@ import pytest
 from small_models import FactsOf, K, Keys, facts_of, family_keys, small_keys
 from small_models import known_family as family_of
 
+from ggufbpe.analysis.doctor.advice import advised
 from ggufbpe.analysis.doctor.checks import findings_of
 from ggufbpe.analysis.doctor.family_checks import (
     added_text,
     fix_of_name,
     known_family,
     last_tokens_missing,
+    tokens_moved,
 )
 from ggufbpe.analysis.doctor.proposal import changes_of
+from ggufbpe.analysis.doctor.special_id_checks import wrong_special_ids
 from ggufbpe.gguf.constants import KEY_NAME, TokenType
 
 __all__ = ["facts_of"]  # the fixture
@@ -148,3 +151,30 @@ def test_added_text_that_is_stored_as_normal_tokens(facts_of: FactsOf) -> None:
     for index in family_of(DEEPSEEK).added_text:
         keys[K.TOKEN_TYPE][index] = int(TokenType.USER_DEFINED)
     assert not list(added_text(facts_of(keys)))
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "by", "is_found"),
+    [
+        ("Llama 3", 1000, 1, True),  # a token was put in
+        ("Llama 3", 1000, -1, True),  # one was taken out
+        ("GPT-2", 1000, 1, True),  # its last token is lost
+        ("Llama 3", 1000, 0, False),
+        ("Llama 2", 1000, -1, False),  # whose special ids come first: nothing is known to contradict the file
+    ],
+)
+def test_tokens_that_have_moved(name: str, place: int, by: int, is_found: bool, facts_of: FactsOf) -> None:
+    """BOS would otherwise be set to the id that its text has moved to, for which the model has another row."""
+    keys = family_keys(name)
+    size = len(keys[K.LIST])
+    for number in range(abs(by)):
+        for key, added in ((K.LIST, f"<added{number}>"), (K.TOKEN_TYPE, 1)):
+            keys[key].insert(place if by > 0 else size, added)
+            del keys[key][size if by > 0 else place]
+    model = facts_of(keys)
+    findings = [*tokens_moved(model), *wrong_special_ids(model)]
+    assert [finding.id for finding in findings[:1]] == ["tokens_moved"] * is_found
+    if is_found:
+        told, proposal = advised(model, findings)
+        assert proposal is None
+        assert not [finding for finding in told if changes_of(finding)]
