@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .boundaries import Boundaries, KeepSeparator
     from .truncation import CutAt
 
-T = TypeVar("T", str, bytes)
+T = TypeVar("T", str, bytes, bytearray, memoryview)
 
 
 class BudgetMethods:
@@ -96,7 +96,8 @@ class BudgetMethods:
             return kept
         source = bytes(text).decode("utf-8", "surrogateescape")
         cut = longest_part(tokenizer, source, limit, side, marker, at, parse_special)
-        return cut.encode("utf-8", "surrogateescape")
+        data = cut.encode("utf-8", "surrogateescape")
+        return data if isinstance(text, bytes) else type(text)(data)
 
     def split(
         self,

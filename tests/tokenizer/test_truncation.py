@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from budget_cases import check_truncate
 from budget_texts import KINDS, random_text, tokenizer_of_kind
 
+from ggufbpe.tokenizer.budget_methods import T
 from ggufbpe.tokenizer.truncation import _Cuts, longest_part
 
 
@@ -28,6 +30,14 @@ def test_undecodable_bytes_are_surrogates_in_the_longest_part() -> None:
         found = longest_part(tok, text, limit, "right", "", "character", True)
         assert text.startswith(found)
         assert tok.truncate(b"\xff one two three", limit) == found.encode("utf-8", "surrogateescape")
+
+
+@pytest.mark.parametrize("limit", [1, 9])
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_bytes_stay_of_their_type(kind: Callable[[bytes], T], limit: int) -> None:
+    assert T.__constraints__ == (str, bytes, bytearray, memoryview)
+    cut = tokenizer_of_kind("gpt-2").truncate(kind(b"one two"), limit)
+    assert (type(cut), bytes(cut)) == (kind, b"one two" if limit == 9 else b"one")
 
 
 @pytest.mark.parametrize("code_point", [0xD800, 0xDCFF])
