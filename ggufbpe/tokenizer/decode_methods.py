@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, SupportsIndex
 
 from .._util.arguments import checked_flag, integer, iterable
 from .._util.lazy import cached_property
@@ -122,7 +122,7 @@ class DecodeMethods:
             continues=checked_flag("continues", continues),
         )
 
-    def token_to_piece(self, token: int, *, special: bool = True) -> bytes:
+    def token_to_piece(self, token: SupportsIndex, *, special: bool = True) -> bytes:
         """The bytes of one token, exactly as llama_token_to_piece; empty for control tokens if not `special`."""
         return self._pieces[checked_flag("special", special)][integer("a token id", token)]
 

@@ -9,7 +9,7 @@ import codecs
 import operator
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, SupportsIndex
 
 from .._util.arguments import integer
 from ..models.pieces import Pieces
@@ -117,7 +117,7 @@ class DecodeStream:
     def __repr__(self) -> str:
         return f"<DecodeStream: {'begun' if self._begun else 'empty'}>"
 
-    def push(self, token: int) -> str:
+    def push(self, token: SupportsIndex) -> str:
         """The text that `token` settles; often empty.
 
         `ValueError` for an id out of range, `TypeError` for anything but an integer.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Generic, SupportsIndex, TypeVar, overload
 
 from .._util.arguments import integer
 from .._util.lazy import cached_property
@@ -140,14 +140,14 @@ class VocabularyFacts:
         """Return a new dict from the text of each token, as written in the file, to its id."""
         return as_dict(self.vocabulary.token_to_id).copy()
 
-    def is_special(self, token: int) -> bool:
+    def is_special(self, token: SupportsIndex) -> bool:
         """Whether `decode` leaves `token` out unless `unparse_special` is set: a control token or the unknown one.
 
         `special_ids` differ: they list ids by role, such as BOS, and may include ordinary tokens.
         """
         return bool(self.vocabulary.attributes[self._checked(token)] & (CONTROL | UNKNOWN))
 
-    def is_eog(self, token: int) -> bool:
+    def is_eog(self, token: SupportsIndex) -> bool:
         """Whether the token ends a generation, as llama_vocab_is_eog tells."""
         return self._checked(token) in self.vocabulary.eog_ids
 
@@ -157,17 +157,17 @@ class VocabularyFacts:
             raise TypeError(f"a token is a str, not {type(token).__name__}")
         return self.vocabulary.token_to_id.get(token)
 
-    def id_to_token(self, token: int) -> str:
+    def id_to_token(self, token: SupportsIndex) -> str:
         """The text of a token as written in the file; `token_to_piece` gives what it decodes to."""
         return self.vocabulary.tokens[self._checked(token)]
 
-    def token_attributes(self, token: int) -> TokenAttribute:
+    def token_attributes(self, token: SupportsIndex) -> TokenAttribute:
         """The token's attributes, as llama_token_get_attr gives them."""
         from ..models.token_attribute import TokenAttribute
 
         return TokenAttribute(self.vocabulary.attributes[self._checked(token)])
 
-    def _checked(self, token: int) -> int:
+    def _checked(self, token: SupportsIndex) -> int:
         if not 0 <= (number := integer("a token id", token)) < self.vocab_size:
             raise ValueError(
                 f"token id {token} is out of range: the vocabulary has ids 0 to {self.vocab_size - 1}"

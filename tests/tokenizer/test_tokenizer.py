@@ -26,7 +26,7 @@ from synthetic import (
     tokenizer_as,
 )
 
-from ggufbpe import TokenAttribute, Tokenizer
+from ggufbpe import DecodeStream, TokenAttribute, Tokenizer
 from ggufbpe._util import utf8
 from ggufbpe.models.dna import K_MER_MARKER
 from ggufbpe.models.vocabulary import CONTROL, NORMAL, UNKNOWN, USER_DEFINED
@@ -106,6 +106,21 @@ def test_type_checkers_know_that_a_subclass_stays_one() -> None:
         Tokenizer.with_llama_cpp,
     )
     assert {repr(get_type_hints(method)["return"]) for method in methods} == {"~Self"}
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        DecodeStream.push,
+        Tokenizer.token_to_piece,
+        Tokenizer.is_special,
+        Tokenizer.is_eog,
+        Tokenizer.id_to_token,
+        Tokenizer.token_attributes,
+    ],
+)
+def test_type_checkers_know_that_ids_may_be_integers_of_numpy(method: Callable[..., Any]) -> None:
+    assert method.__annotations__["token"] == "SupportsIndex"
 
 
 @pytest.mark.parametrize(
