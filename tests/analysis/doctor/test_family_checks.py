@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from small_models import FactsOf, K, Keys, facts_of, family_keys, small_keys
+from small_models import NORMAL, FactsOf, K, Keys, facts_of, family_keys, small_keys
 from small_models import known_family as family_of
 
 from ggufbpe.analysis.doctor.advice import advised
@@ -154,23 +154,23 @@ def test_added_text_that_is_stored_as_normal_tokens(facts_of: FactsOf) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "place", "by", "is_found"),
+    ("name", "by", "is_found"),
     [
-        ("Llama 3", 1000, 1, True),  # a token was put in
-        ("Llama 3", 1000, -1, True),  # one was taken out
-        ("GPT-2", 1000, 1, True),  # its last token is lost
-        ("Llama 3", 1000, 0, False),
-        ("Llama 2", 1000, -1, False),  # whose special ids come first: nothing is known to contradict the file
+        ("Llama 3", 1, True),  # a token was put in
+        ("Llama 3", -1, True),  # one was taken out, and the hole filled up
+        ("GPT-2", 1, True),  # its last token is lost
+        ("Llama 3", 0, False),
+        ("Llama 2", -1, False),  # whose special ids come first: nothing in the file contradicts the tokens
     ],
 )
-def test_tokens_that_have_moved(name: str, place: int, by: int, is_found: bool, facts_of: FactsOf) -> None:
+def test_tokens_that_have_moved(name: str, by: int, is_found: bool, facts_of: FactsOf) -> None:
     """BOS would otherwise be set to the id that its text has moved to, for which the model has another row."""
     keys = family_keys(name)
     size = len(keys[K.LIST])
-    for number in range(abs(by)):
-        for key, added in ((K.LIST, f"<added{number}>"), (K.TOKEN_TYPE, 1)):
-            keys[key].insert(place if by > 0 else size, added)
-            del keys[key][size if by > 0 else place]
+    if by:
+        for key, added in ((K.LIST, "<added>"), (K.TOKEN_TYPE, NORMAL)):
+            keys[key].insert(1000 if by > 0 else size, added)
+            del keys[key][size if by > 0 else 1000]
     model = facts_of(keys)
     findings = [*tokens_moved(model), *wrong_special_ids(model)]
     assert [finding.id for finding in findings[:1]] == ["tokens_moved"] * is_found
