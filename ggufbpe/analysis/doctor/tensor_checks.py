@@ -18,6 +18,8 @@ from .chat_markers import PLAIN_MARKERS, markers_of
 from .facts import DRAFTERS, Facts
 from .finding import Finding, Where
 
+_K = TokenizerKey
+
 _EMBEDDING, _OUTPUT = b"token_embd.weight", b"output.weight"
 _SPEAKERS = ("qwen3tts", "wavtokenizer-dec")  # whose output layer is not for tokens of the vocabulary
 _SURELY_FILLED = 64  # rows without a token: so few are seldom tokens that were lost
@@ -87,7 +89,7 @@ def rows_of_tokens(model: Facts) -> Iterator[Finding]:
         f"The model has {counted(number, 'token')} by its tensors, and {size} by its vocabulary.",
         f"llama.cpp refuses the file: '{tensor.decode()}' has wrong shape.",
         fix or "convert the model again, with the tokenizer that belongs to it",
-        model.key(TokenizerKey.LIST),
+        model.key(_K.LIST),
         {"rows": number, "tokens": size},
     )
 
@@ -97,8 +99,9 @@ def _as_many_tokens(model: Facts, number: int) -> str:
     size = len(model.tokens)
     add = [f"[PAD{at}]" for at in range(size, min(number, size + _MOST_ADDED + 1))]
     remove = range(number, min(size, number + _MOST_REMOVED + 1))
+    unset = [_K.PAD_ID] if model.scalar(_K.PAD_ID) in remove else []  # which no text has
     try:
-        token_edits(model.source, TokenChanges(add=[(text, "UNUSED") for text in add], remove=remove))
+        token_edits(model.source, TokenChanges(add=[(text, "UNUSED") for text in add], remove=remove), unset)
         is_used = any(model.tokens[at] in model.template for at in remove)
         missing = [marker for marker in markers_of(model.template) if marker not in model.ids]
         is_lost = bool(add) and not all(map(PLAIN_MARKERS.fullmatch, missing))
@@ -108,6 +111,7 @@ def _as_many_tokens(model: Facts, number: int) -> str:
         is_possible = False
     words = [word for text in add for word in ("--add-token", f"{text}=UNUSED")]
     words += [word for at in remove for word in ("--remove-token", str(at))]
+    words += [word for key in unset for word in ("--remove", key)]
     how = (
         "fill up the vocabulary, as llama.cpp's converter does" if add else "remove the tokens without a row"
     )

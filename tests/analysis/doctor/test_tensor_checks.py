@@ -153,6 +153,36 @@ def test_tokens_that_the_chat_template_writes_are_not_removed(
     assert finding.fix == "convert the model again, with the tokenizer that belongs to it"
 
 
+@pytest.mark.parametrize(("key", "is_removed"), [(K.PAD_ID, True), (K.EOS_ID, False)])
+def test_a_pad_token_without_a_row_is_removed(key: str, is_removed: bool, tmp_path: Path) -> None:
+    """As after a fine-tune that added [PAD] to the tokenizer and did not resize the embedding."""
+    path = tmp_path / "model.gguf"
+    writer = GGUFWriter(path, "gpt2")
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("gpt-2")
+    writer.add_token_list(["a", "b", "ab", "<|endoftext|>", "[PAD]"])
+    writer.add_token_types([1, 1, 1, 3, 3])
+    writer.add_token_merges(["a b"])
+    for each in {K.BOS_ID, K.EOS_ID} - {key}:
+        writer.add_uint32(each, 3)
+    writer.add_uint32(key, 4)
+    writer.add_tensor("token_embd.weight", np.zeros((4, 8), dtype=np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    [finding] = [finding for finding in doctor(path).findings if finding.id == "vocabulary_size"]
+    [command] = COMMAND.findall(finding.fix) or [""]
+    if not is_removed:
+        assert finding.fix == "convert the model again, with the tokenizer that belongs to it"
+        return
+    fixed = done(command, tmp_path)
+    assert fixed is not None
+    with GGUFFile(fixed) as file:
+        assert K.PAD_ID not in file
+        assert file[K.LIST] == ["a", "b", "ab", "<|endoftext|>"]
+
+
 @pytest.mark.parametrize(
     ("key", "is_lost"),
     [(K.EOS_ID, True), (K.BOS_ID, True), (K.EOT_ID, True), (K.PAD_ID, False)],  # no text has PAD
