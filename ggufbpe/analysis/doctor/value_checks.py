@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..._util.wording import counted, listed
 from ...gguf.constants import KEY_ARCHITECTURE, TokenizerKey, TokenType
@@ -116,14 +116,20 @@ def lengths(model: Facts) -> Iterator[Finding]:
             "type_unknown",
             "Some tokens have a type that does not exist.",
             "llama.cpp gives such a token no attribute, so it is never shown as text.",
-            model.set_types(
-                **{
-                    name: chosen
-                    for name, wanted in (("CONTROL", True), ("NORMAL", False))
-                    if (chosen := [i for i in strange if is_name(model.tokens[i]) is wanted])
-                }
-            ),
+            model.set_types(**_types_by_text(model, strange)),
             Where(_K.TOKEN_TYPE, strange[0], model.file.element_offset(_K.TOKEN_TYPE, strange[0])),
             {"count": len(strange), "ids": strange[:100]},
             f"{counted(len(strange), 'token')}: {listed(strange, len(strange))}.",
         )
+
+
+def _types_by_text(model: Facts, tokens: Iterable[int]) -> dict[str, list[int]]:
+    """Return the tokens by the name of the type that their texts point to."""
+    types: dict[int | None, str] = {model.unknown_token: "UNKNOWN"}
+    types.update(dict.fromkeys(model.byte_tokens.values(), "BYTE"))
+    found: dict[str, list[int]] = {}
+    for token in tokens:
+        text = model.tokens[token]
+        usual = "CONTROL" if is_name(text) and text not in model.merged else "NORMAL"
+        found.setdefault(types.get(token, usual), []).append(token)
+    return found

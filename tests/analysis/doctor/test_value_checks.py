@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_models import FactsOf, K, facts_of, family_keys, found, small_keys
+from small_models import MERGES, FactsOf, K, facts_of, family_keys, found, scored_keys, small_keys
 from tensors_by_hand import model_with
 
 from ggufbpe.analysis.doctor.advice import advised
 from ggufbpe.analysis.doctor.checks import findings_of
 from ggufbpe.analysis.doctor.examination import doctor
+from ggufbpe.analysis.doctor.proposal import changes_of
 from ggufbpe.analysis.doctor.value_checks import lengths, wrong_types
 from ggufbpe.gguf.constants import GGUFValueType as T
 
@@ -80,6 +81,28 @@ def test_ids_of_a_known_family_in_a_list(facts_of: FactsOf) -> None:
 )
 def test_lengths(keys: dict[str, Any], expected: list[tuple[str, str]], facts_of: FactsOf) -> None:
     assert found(lengths(facts_of(small_keys(**keys)))) == expected
+
+
+def test_types_of_zero_are_mended_by_one_command(facts_of: FactsOf) -> None:
+    """Bytes have a finding of their own, which says BYTE."""
+    keys = scored_keys([f"word{index}" for index in range(50)])
+    right = keys[K.TOKEN_TYPE]
+    model = facts_of({**keys, K.TOKEN_TYPE: [0] * len(right)})
+    told, proposal = advised(model, findings_of(model))
+    assert proposal is not None
+    assert not [finding for finding in told if finding.fix.startswith("no command")]
+    types = [proposal.change.types.get(token) for token in range(len(right))]
+    assert types == ["UNKNOWN", "CONTROL", "CONTROL", *["BYTE"] * 256, *["NORMAL"] * 50]
+
+
+def test_what_merges_make_is_text_where_types_are_lost(facts_of: FactsOf) -> None:
+    """Qwen 2's "</s>" is text."""
+    keys = small_keys(merges=(*MERGES, "< s", "<s >"))
+    size, text = len(keys[K.LIST]), keys[K.LIST].index("<s>")
+    model = facts_of({**keys, K.TOKEN_TYPE: [0] * size})
+    [finding] = lengths(model)
+    [change] = changes_of(finding)
+    assert [change.types[token] for token in (text, size - 1)] == ["NORMAL", "CONTROL"]
 
 
 @pytest.mark.parametrize("length", [SIZE - 1, SIZE + 1])
