@@ -25,11 +25,13 @@ _WHY = {
     TokenType.CONTROL: f"{_TAKEN_OUT}, and when the model generates it, nothing is shown.",
     TokenType.USER_DEFINED: f"{_TAKEN_OUT}.",
     TokenType.UNUSED: "When the model generates it, nothing is shown.",
+    TokenType.UNKNOWN: f"{_TAKEN_OUT}, and when the model generates it, nothing is shown.",
 }
 _CALLED = {
     TokenType.CONTROL: "control tokens",
     TokenType.USER_DEFINED: "user-defined tokens",
     TokenType.UNUSED: "unused tokens",
+    TokenType.UNKNOWN: "unknown tokens",
 }
 
 

@@ -29,7 +29,7 @@ from ggufbpe.models.bpe.merge import BYTE_CHARS
 
 __all__ = ["facts_of"]  # the fixture
 
-USER_DEFINED = int(TokenType.USER_DEFINED)
+USER_DEFINED, UNKNOWN = int(TokenType.USER_DEFINED), int(TokenType.UNKNOWN)
 OF_TAG = (*MERGES, "< he", "<he >", "< s", "<s >")  # text that looks like a marker
 
 
@@ -39,6 +39,7 @@ OF_TAG = (*MERGES, "< he", "<he >", "< s", "<s >")  # text that looks like a mar
         ("hello", NORMAL, []),
         ("hello", CONTROL, [("word_type", "warning")]),
         ("Ġworld", UNUSED, [("word_type", "warning")]),
+        ("Ġworld", UNKNOWN, [("word_type", "warning")]),
         ("!", CONTROL, [("word_type", "warning")]),  # a byte that merges begin with
         ("Ã", CONTROL, [("word_type", "warning")]),
         ("õ", CONTROL, []),  # a byte that UTF-8 lacks
