@@ -102,7 +102,7 @@ def _normal_token(model: Facts, name: str, key: str, token: int) -> Finding:
     is_family_s = theirs == token
     text = model.tokens[token]
     is_usual = CONTROL_LIKE.fullmatch(text) or text in TEXTS_OF_IDS.get(key, ())
-    is_own_end = key == _K.EOS_ID and _is_named_end(model, text)
+    is_own_end = key == _K.EOS_ID and (text in END_OF_GENERATION or _is_named_end(model, text))
     is_marker = is_family_s or (is_usual and (theirs is None or is_own_end))
     family = f" In {model.family.name} files, this token is a marker." if is_family_s and model.family else ""
     return Finding(

@@ -277,6 +277,17 @@ def test_of_an_own_end_that_is_plain_text_the_type_is_wrong(facts_of: FactsOf) -
     assert (finding.id, finding.fix) == ("special_id_is_normal", model.set_types(CONTROL=[at]))
 
 
+def test_an_end_of_turn_stays_eos_where_types_are_lost(facts_of: FactsOf) -> None:
+    """As after markers were added to the tokens of GPT-2 and not to the types: llama.cpp refuses the file."""
+    keys = family_keys("GPT-2")
+    keys[K.LIST] += ["<|im_start|>", "<|im_end|>"]
+    end = keys[K.EOS_ID] = len(keys[K.LIST]) - 1
+    model = facts_of(keys)
+    assert model.tokenizer is None
+    [finding] = wrong_special_ids(model)
+    assert (finding.id, finding.fix) == ("special_id_is_normal", model.set_types(CONTROL=[end]))
+
+
 def test_of_a_marker_that_is_a_byte_the_type_is_wrong(facts_of: FactsOf) -> None:
     """As where types are shifted by one; setting the id that the file has mends nothing."""
     keys = scored_keys(["▁a", "▁b"])
