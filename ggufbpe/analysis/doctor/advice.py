@@ -55,14 +55,17 @@ def _without_commands(findings: Sequence[Finding], objections: Mapping[int, str]
 
 
 def _with_revealed(trial: Trial, proposal: Proposal) -> Proposal:
-    """Return a proposal that also mends what is only found once the file can be opened, if less is wrong then."""
+    """Return a proposal that also mends what is only found once the file can be opened, if not more is wrong then."""
     found = grave_findings(trial.changed(proposal.change))
     more = all_of(each for finding in found for each in changes_of(finding)[:1])
     wider = prove(trial, proposal.change | more)
     if not more or not wider.command:
         return proposal
     after = trial.changed(wider.change)
-    return wider if after.tokenizer and len(grave_findings(after)) < len(found) else proposal
+    known, left = ({_key(each) for each in some} for some in (found, grave_findings(after)))
+    if after.tokenizer is None or len(left) > len(known) or left == known:
+        return proposal
+    return _with_revealed(trial, wider) if _agree((proposal.change, more)) else wider  # which may reveal more
 
 
 def left_unlike_family(model: Facts, proposal: Proposal | None) -> tuple[str, ...]:

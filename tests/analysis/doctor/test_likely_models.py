@@ -52,6 +52,15 @@ def test_byte_level_tokens_are_those_of_gpt2(name: str, gpt2_path: Path) -> None
 
 
 @pytest.mark.slow
+def test_what_one_change_reveals_after_another_is_mended_as_well() -> None:
+    """The model reveals that the pre-tokenizer is missing, and that that BOS is: every text then began with a comma."""
+    keys = (K.MODEL, K.PRE, K.BOS_ID)
+    found = doctor(cached("llama-bpe"), overrides=dict.fromkeys(keys))
+    assert found.proposal is not None
+    assert found.proposal.change.keys == {K.MODEL: "gpt2", K.PRE: "llama-bpe", K.BOS_ID: "128000"}
+
+
+@pytest.mark.slow
 def test_no_command_brings_back_the_merges_of_gemma_4() -> None:
     found = doctor(cached("gemma-4"), overrides={K.MERGES: None})
     assert (found.findings[0].id, found.findings[0].where.key, found.fix) == ("missing_key", K.MERGES, "")
