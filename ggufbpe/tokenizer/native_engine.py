@@ -40,7 +40,7 @@ class NativeEngine:
         `RuntimeError` if the compiled engine is not installed.
         """
         self._vocabulary = vocabulary
-        self.encoder = _encoder(vocabulary, cache_bytes)
+        self.encoder = _encoder(vocabulary, min(cache_bytes, sys.maxsize))
         self.encode = self.encoder.encode
         self.encode_plain = self.encoder.encode_plain
         self.count = self.encoder.count

@@ -179,6 +179,10 @@ def test_what_is_no_bound(cache_bytes: Any, error: type[Exception]) -> None:
         Tokenizer.from_gguf(GPT2, cache_bytes=cache_bytes)
 
 
+def test_a_bound_may_be_beyond_all_memory() -> None:
+    assert Tokenizer(gpt2_vocabulary(), cache_bytes=1 << 64).encode("Hello world") == [15496, 995]
+
+
 # ---- copies ---------------------------------------------------------------------------------------------
 
 
