@@ -37,10 +37,10 @@ def test_ten_thousand_messages(tok: Tokenizer, name: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_thousand_tool_calls(tok: Tokenizer) -> None:
+def test_hundreds_of_tool_calls(tok: Tokenizer) -> None:
     """Cohere's template counts, for each call and each result, the calls of the whole chat in one variable."""
     messages: list[dict[str, Any]] = []
-    for number in range(1000):
+    for number in range(400):
         function = {"name": "weather", "arguments": '{"city": "Paris"}'}
         call = {"id": f"call_{number}", "type": "function", "function": function}
         messages += [
@@ -53,7 +53,7 @@ def test_a_thousand_tool_calls(tok: Tokenizer) -> None:
     tool = {"type": "function", "function": {"name": "weather", "parameters": parameters}}
     body = {"messages": messages, "tools": [tool]}
     prompt = tok.chats.prompt(body, read_chats("templates")["Cohere2MoE"])
-    assert [prompt.count(b"Result %d." % number) for number in (0, 500, 999)] == [1, 1, 1]
+    assert [prompt.count(b"Result %d." % number) for number in (0, 200, 399)] == [1, 1, 1]
 
 
 @pytest.mark.slow

@@ -348,9 +348,10 @@ def test_detokenize_takes_ids_in_any_form(words: list[str], run: Run, tmp_path: 
 
 
 def test_a_command_called_from_python_leaves_the_collector_of_cycles_as_it_was(run: Run) -> None:
-    before = gc.get_threshold(), gc.get_freeze_count()
+    threshold, frozen = gc.get_threshold(), gc.get_freeze_count()
     run(["tokenize", "-p", "Hello"])
-    assert (gc.get_threshold(), gc.get_freeze_count()) == before
+    assert gc.get_threshold() == threshold
+    assert gc.get_freeze_count() <= frozen  # what another test has left frozen may come to its end meanwhile
 
 
 def test_detokenize_gives_back_the_bytes_of_tokenize(run: Run, tmp_path: Path) -> None:
