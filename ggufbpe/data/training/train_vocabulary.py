@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
+from ..._util.arguments import integer
 from ..._util.caller import frames_to_caller
 from ..._util.errors import printable
 from ..._util.lazy import IMPORT_LOCK
@@ -243,12 +244,10 @@ def _check(
     for name, value, most in (
         ("vocab_size", vocab_size, _MOST_TOKENS),
         ("min_frequency", min_frequency, _MOST_COUNTED),
-        ("max_token_length", max_token_length, _MOST_COUNTED),
-        ("threads", threads, _MOST_THREADS),
+        ("max_token_length", 1 if max_token_length is None else max_token_length, _MOST_COUNTED),
+        ("threads", 1 if threads is None else threads, _MOST_THREADS),
     ):
-        if value is not None and value < 1:
-            raise ValueError(f"{name} is {value}; it must be 1 or more")
-        if value is not None and value > most:
+        if integer(name, value, least=1) > most:
             raise ValueError(f"{name} is {value}; it must be {most} or less")
 
 
@@ -262,8 +261,8 @@ def _check_seed(
 
 
 def _check_alphabet(split: Splitting, certain: frozenset[str], limit: int | None) -> None:
-    if limit is not None and limit < 0:
-        raise ValueError(f"limit_alphabet is {limit}; it must be 0 or more")
+    if limit is not None:
+        integer("limit_alphabet", limit, least=0)
     if (limit is not None or certain) and split.units == "bytes":
         raise ValueError("an alphabet is for units='chars'; with bytes, all 256 are kept")
     if any(len(char) != 1 for char in certain):

@@ -394,15 +394,15 @@ def test_characters_with_spaces_in_tokens() -> None:
 
 ERRORS = [
     ({"vocab_size": 255}, "no room for the 256 tokens"),
-    ({"vocab_size": 0}, "vocab_size is 0"),
+    ({"vocab_size": 0}, "vocab_size must be 1 or more, not 0"),
     ({"pre": "gpt2"}, "unknown pre-tokenizer 'gpt2' (near: gpt-2"),
     ({"pre": "gemma4", "units": "bytes"}, "its units are chars"),
     ({"units": "words"}, "units are bytes or chars"),
     ({"ties": "random"}, "ties are lowest-ids, lexicographic, first-seen"),
     ({"errors": "ignore"}, "errors are strict or replace"),
     ({"limit_alphabet": 5}, "an alphabet is for units='chars'"),
-    ({"min_frequency": 0}, "min_frequency is 0"),
-    ({"threads": 0}, "threads is 0"),
+    ({"min_frequency": 0}, "min_frequency must be 1 or more, not 0"),
+    ({"threads": 0}, "threads must be 1 or more, not 0"),
     ({"special": ["a"]}, "'a' is a unit of the text"),
     ({"special": ["<a>"], "user_defined": ["<a>"]}, "named twice"),
     ({"special": [""]}, "empty"),
@@ -580,12 +580,27 @@ def test_a_corpus_without_a_text_is_told(corpus: list[object], tmp_path: Path) -
         ({"word_counts": {"low": 10**20}}, "'low' has the count 1000"),
         (
             {"limit_alphabet": -1, "units": "chars", "pre": "words"},
-            "limit_alphabet is -1; it must be 0 or more",
+            "limit_alphabet must be 0 or more, not -1",
         ),
     ],
 )
 def test_numbers_out_of_range_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
+        train(["low"], **{"vocab_size": 300, **options})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"vocab_size": None},
+        {"vocab_size": 300.0},
+        {"min_frequency": "2"},
+        {"max_token_length": 1.5},
+        {"threads": 1.5},
+    ],
+)
+def test_what_is_no_integer_is_refused_by_name(options: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match=f"{next(iter(options))} must be an integer, not "):
         train(["low"], **{"vocab_size": 300, **options})
 
 
