@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from itertools import chain, takewhile
 from typing import Any
 
-from ..._util.arguments import iterable
+from ..._util.arguments import integer, iterable
 from ..._util.progress import OnProgress
 from ...chat.known_templates import resolved
 from ...data.corpora.records import Report, raised
@@ -114,9 +114,7 @@ def verify(
 
 def _require_possible(oracle: Oracle, has_chats: bool, has_special: bool, fuzz: int) -> None:
     """`ValueError` for what cannot be compared with this oracle."""
-    if fuzz < 0:
-        raise ValueError(f"fuzz is a number of texts, and {fuzz} is less than none")
-    if fuzz and oracle.recorded:
+    if integer("fuzz", fuzz, least=0) and oracle.recorded:
         raise ValueError("recorded ids are of texts that you have, and random ones are new")
     if has_chats and not oracle.takes_chats:
         raise OracleError(

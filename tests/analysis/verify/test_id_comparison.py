@@ -728,10 +728,7 @@ def test_a_difference_is_exit_code_1_and_shown(run: Run, llama3_like: Path) -> N
         (["--against", "gguf:/no/such.gguf", "-p", "Hi"], "/no/such.gguf: No such file or directory"),
         (["--against", "nobody", "-p", "Hi"], "'nobody' is not something to compare with"),
         (["--against", "ids:x", "--fuzz", "3"], "--fuzz makes new texts"),
-        (
-            ["--against", str(GPT2), "--fuzz", "-3"],
-            "fuzz is a number of texts, and -3 is less than none",
-        ),
+        (["--against", str(GPT2), "--fuzz", "-3"], "fuzz must be 0 or more, not -3"),
         (["--against", "gguf:x", "-p", "Hi", "--timeout", "0"], "--timeout must be more than 0"),
     ],
 )
@@ -1096,3 +1093,9 @@ def test_a_report_does_not_take_the_place_of_what_is_read(target: str, run: Run,
     found = run("-m", model, "--against", str(ids), text, "--html", tmp_path / target, "--force")
     assert (found.code, "is the input file" in found.err) == (2, True)
     assert (tmp_path / target).read_bytes() == files[target]
+
+
+@pytest.mark.parametrize("fuzz", [None, "3", 1.5])
+def test_a_number_of_texts_that_is_none_is_refused_by_name(fuzz: Any) -> None:
+    with pytest.raises(TypeError, match="fuzz must be an integer, not "):
+        verify(GPT2, GPT2, fuzz=fuzz)
