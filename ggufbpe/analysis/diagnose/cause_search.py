@@ -40,6 +40,11 @@ class Answer(NamedTuple):
         """All changes of the model file that the causes call for."""
         return all_of(cause.change for cause in self.causes)
 
+    @property
+    def takes_another_text(self) -> bool:
+        """Whether another text is a part of the explanation, with which nearly any ids can be explained."""
+        return any(cause.id == "text_differs" for cause in self.causes)
+
 
 def order(answer: Answer) -> list[int]:
     """The sort key of answers: the places of their causes in `CAUSES`."""

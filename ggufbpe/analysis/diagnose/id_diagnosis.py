@@ -151,7 +151,8 @@ def proposed(
     with Trial(tokenizer, lambda: variants_of(tokenizer).evidence) as trial:
         for item in found:
             proposal = None
-            expected = expected_of(item, tokenizer.vocabulary, add_special) if item.change else None
+            may_help = item.change and not item.takes_another_text
+            expected = expected_of(item, tokenizer.vocabulary, add_special) if may_help else None
             if not has_command and expected is not None:
                 if item.expected is None:
                     proposal = prove(trial, item.change, [compared], encode=encode, expected=expected)
@@ -197,7 +198,7 @@ def _searched(
             searches.append(Nearest(other, text, ids, *flags, cause=cause))
     try:
         found = _best(searches)
-        is_whole = found[0].explains == 1 and all(cause.id != "text_differs" for cause in found[0].causes)
+        is_whole = found[0].explains == 1 and not found[0].takes_another_text
         # what looks like several causes in a short text may be one marker that became a filler
         if is_whole and (len(found[0].causes) == 1 or not _has_filled(tokenizer, compared)):
             return found

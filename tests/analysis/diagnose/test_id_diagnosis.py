@@ -226,6 +226,15 @@ def test_a_cause_alone_is_named_first(
     assert best.causes[0].detail["what"]
 
 
+def test_no_command_where_another_text_is_a_part_of_the_explanation() -> None:
+    """Wrong ids of a short text are those of some other text under some flag: `add_space_prefix=false` would do harm here."""
+    tokenizer = model("llama-spm")
+    bos, *ids = tokenizer.encode("Hello")
+    found = diagnose(tokenizer, "Hello", [bos, *(token + 1 for token in ids)]).explanations
+    assert [cause.id for cause in found[0].causes] == ["space_prefix", "text_differs"]
+    assert not any(each.proposal and each.proposal.command for each in found)
+
+
 @pytest.mark.parametrize("name", ["gpt-2", "llama-spm"])
 @pytest.mark.parametrize("text", ["a", "Hello world"])
 def test_no_ids_are_no_beginning_of_the_ids(name: str, text: str) -> None:
