@@ -314,7 +314,11 @@ def _windows(text: bytes, start: int, end: int) -> Iterator[bytes]:
 
 
 def _window(text: bytes, start: int, end: int) -> tuple[int, int]:
-    """(first, last) of the lines around a place, or of some hundred bytes if the lines are long."""
+    """(first, last) of the lines around a place, or of some hundred bytes if the lines are long.
+
+    Of a place that is itself long, such as an endless word, it is the beginning.
+    """
+    end = min(end, start + _EVIDENCE)
     first = text.rfind(b"\n", max(start - _WINDOW, 0), start) + 1
     first = first or max(start - _WINDOW, 0)
     last = text.find(b"\n", end, end + _WINDOW)

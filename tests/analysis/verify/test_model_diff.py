@@ -13,6 +13,7 @@ import pytest
 from conftest import GPT2, UNIGRAM, missing
 from hypothesis import given
 from hypothesis import strategies as st
+from real_vocabularies import cached
 from reference import NotPreparedError, vocabulary, with_pre, write_metadata
 from small_models import CHATML, small_tokenizer, with_template
 from synthetic import bounded, gpt2_vocabulary
@@ -701,3 +702,20 @@ def test_texts_that_one_side_cannot_encode_differ(wrong_model: Path) -> None:
     ours, theirs = verify(wrong_model, GPT2, ["Hello"]), verify(GPT2, wrong_model, ["Hello"])
     assert (ours.same, ours.different, [group.kind for group in ours.failures]) == (False, 1, ["not encoded"])
     assert (theirs.same, theirs.failed, [group.kind for group in theirs.failures]) == (False, 1, ["crash"])
+
+
+def test_causes_are_looked_for_in_the_beginning_of_a_long_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each further byte of a word without end is encoded some thirty times, and tells nothing new."""
+    from ggufbpe.analysis.diagnose import id_diagnosis
+
+    sizes: list[int] = []
+    answers = id_diagnosis.answers
+
+    def counted(model: Tokenizer, compared: Any, *rest: Any) -> Any:
+        sizes.append(len(compared.text))
+        return answers(model, compared, *rest)
+
+    monkeypatch.setattr(id_diagnosis, "answers", counted)
+    assert diff(cached("llama-spm"), GPT2, ["a" * 60_000]).texts
+    assert sizes
+    assert max(sizes) < 10_000
