@@ -227,7 +227,7 @@ def test_a_cause_alone_is_named_first(
 
 
 def test_no_command_where_another_text_is_a_part_of_the_explanation() -> None:
-    """Wrong ids of a short text are those of some other text under some flag: `add_space_prefix=false` would do harm here."""
+    """Wrong ids of a short text are those of some text under some flag: `add_space_prefix=false` would do harm here."""
     tokenizer = model("llama-spm")
     bos, *ids = tokenizer.encode("Hello")
     found = diagnose(tokenizer, "Hello", [bos, *(token + 1 for token in ids)]).explanations
