@@ -257,9 +257,8 @@ class Examining(Comparing):
         others = [other] if other is not None and is_asked else []
         found, *_ = answers(model, TextWithIds(text, ids), (add_special, self._parse_special), others)
         for answer in found:
-            if (
-                self._oracle.recorded or not answer.takes_another_text
-            ):  # the oracle was asked about this very text
+            # any other oracle was asked about this very text
+            if self._oracle.recorded or not answer.takes_another_text:
                 return answer
         return None
 
