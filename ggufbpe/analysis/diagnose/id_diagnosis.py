@@ -161,7 +161,11 @@ def proposed(
                     proposal = prove_by_parts(
                         trial, item.change, [compared], encode=encode, expected=expected, exchanged=exchanged
                     )
-                if proposal.command:
+                if proposal.command and not proposal.explained:  # what the file says already
+                    proposal = proposal._replace(
+                        command="", objection="no text gets the other side's ids by it"
+                    )
+                elif proposal.command:
                     proposal = unless_ends_are_lost(trial, proposal)
                 has_command = bool(proposal.command)
             explanations.append(Explanation(item.causes, item.explains, proposal))

@@ -235,6 +235,17 @@ def test_no_command_where_another_text_is_a_part_of_the_explanation() -> None:
     assert not any(each.proposal and each.proposal.command for each in found)
 
 
+def test_no_command_sets_what_the_file_says_already() -> None:
+    """The ids behind BOS are one too low, which makes the given BOS look like SEP, too."""
+    tokenizer = model("bert-bge")
+    bos, *ids = tokenizer.encode("Hello world, how are you?")
+    found = diagnose(
+        tokenizer, "Hello world, how are you?", [bos, *(token - 1 for token in ids)]
+    ).explanations
+    assert found[0].causes[-1].id == "vocabulary"
+    assert not any(each.proposal and each.proposal.command for each in found)
+
+
 @pytest.mark.parametrize("name", ["gpt-2", "llama-spm"])
 @pytest.mark.parametrize("text", ["a", "Hello world"])
 def test_no_ids_are_no_beginning_of_the_ids(name: str, text: str) -> None:
@@ -585,7 +596,9 @@ def test_a_fix_that_does_not_give_the_ids_is_seen(monkeypatch: pytest.MonkeyPatc
     ids = [*tokenizer.encode("a b"), tokenizer.eos_id or 0]
     for changes in (f"--set {ADD_BOS}=true", "--set general.name=x", f"--set {ADD_EOS}=no-flag"):
         fix = f"ggufbpe fix {tokenizer.vocabulary.path} {changes} -o fixed.gguf"
-        monkeypatch.setattr(diagnosing, "prove", lambda _, change, *__, fix=fix, **___: Proposal(change, fix))
+        monkeypatch.setattr(
+            diagnosing, "prove", lambda _, change, *__, fix=fix, **___: Proposal(change, fix, 1)
+        )
         diagnosing.diagnose(tokenizer, b"a b", ids)
         failed, mending.watch.failed = mending.watch.failed, []
         assert [item.split(": ")[0] for item in failed] == ["diagnose, ['eos']"]
