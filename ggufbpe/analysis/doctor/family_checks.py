@@ -13,16 +13,20 @@ from itertools import islice
 from ..._util.errors import printable
 from ..._util.wording import counted, listed
 from ...gguf.constants import KEY_NAME, TokenizerKey
-from ...models.known_families import KNOWN_FAMILIES, KnownFamily, family_of_names, splits_like
+from ...models.known_families import (
+    KNOWN_FAMILIES,
+    KnownFamily,
+    family_of_names,
+    family_of_tokens,
+    splits_like,
+)
 from ...models.special_ids import PHI_3
 from .facts import Facts
 from .finding import Finding
 
 _K = TokenizerKey
 
-TOKENS_MOVED = (
-    "tokens_moved"  # the finding beside which no command is proposed: all would go by the wrong ids
-)
+TOKENS_MOVED = "tokens_moved"  # beside this finding no command is proposed: any would use wrong ids
 _MOST_MOVED = 64  # ids: a few tokens were put in or left out
 
 
@@ -75,7 +79,9 @@ def last_tokens_missing(model: Facts) -> Iterator[Finding]:
 
 
 def tokens_moved(model: Facts) -> Iterator[Finding]:
-    """Tokens behind some id that have other ids than in files of their family, while special ids are the family's."""
+    """Tokens whose ids are shifted against those of their family, where BOS or EOS still has the family's id."""
+    if family_of_tokens(model.tokens) is not None:
+        return
     for family in KNOWN_FAMILIES:
         last, text = family.last
         by = model.ids.get(text, last) - last
@@ -95,9 +101,9 @@ def _moved_with_special(model: Facts, family: KnownFamily, by: int) -> Iterator[
             "warning",
             TOKENS_MOVED,
             f"Many tokens have other ids than in {family.name} files.",
-            "The model was trained with the ids of the original tokens. So it is given other words than those of the "
-            "text, and writes others than it means.",
-            "compare the tokens with those of the original model (`ggufbpe diff`), and convert it again",
+            "The model was trained with the original ids, so it reads other words than those of the prompt, and its "
+            "answers are shown as other words.",
+            "compare the tokens with those of the original model (`ggufbpe diff`), and convert the model again",
             model.key(key, token),
             {"family": family.name, "by": by},
             f"{key} is {token}, as in {family.name} files, where that is {printable(marker)}; here, it is "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from small_models import NORMAL, FactsOf, K, Keys, facts_of, family_keys, small_keys
+from small_models import CONTROL, NORMAL, FactsOf, K, Keys, facts_of, family_keys, small_keys
 from small_models import known_family as family_of
 
 from ggufbpe.analysis.doctor.advice import advised
@@ -178,3 +178,12 @@ def test_tokens_that_have_moved(name: str, by: int, is_found: bool, facts_of: Fa
         told, proposal = advised(model, findings)
         assert proposal is None
         assert not [finding for finding in told if changes_of(finding)]
+
+
+def test_markers_added_to_llama_2_are_not_those_of_phi_3_moved(facts_of: FactsOf) -> None:
+    keys = family_keys("Llama 2")
+    added = ["<|im_end|>", "<|system|>", "<|user|>", "<|assistant|>"]
+    keys[K.EOS_ID] = len(keys[K.LIST])  # as that of Phi-3, which has "<|assistant|>" as the next token
+    keys[K.LIST] += added
+    keys[K.TOKEN_TYPE] += [CONTROL] * len(added)
+    assert not list(tokens_moved(facts_of(keys)))
