@@ -108,7 +108,7 @@ def _other_tokenizer(model: Facts) -> Iterator[Finding]:
 def _refusal(model: Facts, found: list[Finding]) -> Iterator[Finding]:
     """The error of opening the tokenizer, unless a finding already reports an error in that key.
 
-    Where the tokens are those of one tokenizer model, a missing name of it is no loss.
+    If only `tokenizer.ggml.model` is missing, and the tokens point to one tokenizer model, the fix sets the key.
     """
     error = model.refusal
     if error is None or isinstance(error, UnsupportedTokenizerError):
@@ -209,6 +209,7 @@ COMMON_CHECKS = frozenset(
         wrong_types,
         duplicates,
         lengths,
+        tokens_moved,
         wrong_special_ids,
         template_errors,
         template_is_settings,

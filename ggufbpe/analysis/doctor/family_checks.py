@@ -85,7 +85,8 @@ def tokens_moved(model: Facts) -> Iterator[Finding]:
     for family in KNOWN_FAMILIES:
         last, text = family.last
         by = model.ids.get(text, last) - last
-        if family.model == model.model and 0 < abs(by) <= _MOST_MOVED and family.begins(model.tokens):
+        is_of_model = family.model in (model.model, *model.likely_models)
+        if is_of_model and 0 < abs(by) <= _MOST_MOVED and family.begins(model.tokens):
             yield from islice(_moved_with_special(model, family, by), 1)
 
 

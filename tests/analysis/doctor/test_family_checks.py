@@ -187,3 +187,15 @@ def test_markers_added_to_llama_2_are_not_those_of_phi_3_moved(facts_of: FactsOf
     keys[K.LIST] += added
     keys[K.TOKEN_TYPE] += [CONTROL] * len(added)
     assert not list(tokens_moved(facts_of(keys)))
+
+
+@pytest.mark.parametrize("model", [None, "llama"])
+def test_tokens_that_have_moved_in_a_file_that_does_not_name_their_model(
+    model: str | None, facts_of: FactsOf
+) -> None:
+    """The command that names the model would otherwise set BOS as well, to the id that its text has moved to."""
+    keys = family_keys("GPT-2", model=model)
+    keys[K.LIST] = [f"Ġ{text}" if text.startswith("<filler") else text for text in keys[K.LIST]]
+    keys[K.LIST].insert(1000, "<added>")
+    keys[K.LIST].pop()
+    assert "tokens_moved" in [finding.id for finding in findings_of(facts_of(keys))]
