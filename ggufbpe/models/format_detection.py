@@ -98,24 +98,25 @@ def _traits(tokens: Sequence[Any]) -> Looks:
 
 
 def likely_models(tokens: Sequence[str], looks: Looks, own: str, pre: str | None) -> list[str]:
-    """The models that a file was likely made for, if its tokens speak against `own`, "" if it names none; else none.
+    """The models that a file was likely made for, if its tokens contradict `own`; otherwise an empty list.
 
-    A known family decides, then the looks. Where merges are missing, tokens without learned scores may be those of byte
-    pair encoding as well as those of a model with scores, so that nothing tells which it is.
+    `own` is the model that the file names, "" if it names none. A known family decides, then the looks. Where merges
+    are missing, tokens without learned scores may be those of byte pair encoding as well as those of a model with
+    scores, so that nothing tells which it is.
     """
     from . import SUPPORTED, tokenizer_model
 
     kind = tokenizer_model(own)
     recognized = kind.recognizes(looks)
-    is_untold = recognized is None and bool(own)
-    is_unclear = is_untold and (kind.own_pre or kind.has_sequences or not kind.is_supported)
+    is_undecided = recognized is None and bool(own)
+    is_unclear = is_undecided and (kind.own_pre or kind.has_sequences or not kind.is_supported)
     if recognized or is_unclear or not looks.is_telling:
         return []
     family = family_of_tokens(tokens)
     if family is not None:
-        is_own = family.model == own or (is_untold and kind.has_pre_tokenizer and splits_like(pre, family))
+        is_own = family.model == own or (is_undecided and kind.has_pre_tokenizer and splits_like(pre, family))
         return [] if is_own or tokenizer_model(family.model).recognizes(looks) is False else [family.model]
-    if is_untold:
+    if is_undecided:
         return []
     likely = [name for name in SUPPORTED if tokenizer_model(name).recognizes(looks)]
     has_learned_scores = looks.has_ranks or looks.has_logarithms or looks.has_charsmap

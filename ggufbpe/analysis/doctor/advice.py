@@ -26,7 +26,7 @@ def advised(model: Facts, findings: Sequence[Finding]) -> tuple[tuple[Finding, .
         return tuple(findings), None
     if any(each.id == TOKENS_MOVED for each in findings):
         return _without_commands(
-            findings, dict.fromkeys(wanted, "many tokens have other ids than those of the model")
+            findings, dict.fromkeys(wanted, "many tokens have other ids than the model was trained with")
         ), None
     with Trial(model.tokenizer, facts=model) as trial:
         first = [changes[0] for changes in wanted.values()]
@@ -55,7 +55,7 @@ def _without_commands(findings: Sequence[Finding], objections: Mapping[int, str]
 
 
 def _with_revealed(trial: Trial, proposal: Proposal) -> Proposal:
-    """Return a proposal that also mends what is only found once the file can be opened, if not more is wrong then."""
+    """Return a proposal that also mends what is only found once the file can be opened, unless more is wrong then."""
     found = grave_findings(trial.changed(proposal.change))
     more = all_of(each for finding in found for each in changes_of(finding)[:1])
     wider = prove(trial, proposal.change | more)

@@ -129,8 +129,8 @@ def scores(model: Facts) -> Iterator[Finding]:
         problem, what = "scores_flat", "All tokens have the same score."
         told = f"The scores of all tokens are {found[0]:g}."
     elif model.kind.scores_fall and (tied := _tied(model, found)):
-        problem, what = "scores_tied", "Many tokens have the highest score, as if their own were lost."
-        told = f"{tied:.0%} of the tokens of text have the highest score; in other models, less than 1% have."
+        problem, what = "scores_tied", "Many tokens share the highest score, as if their own were lost."
+        told = f"{tied:.0%} of the tokens of text have the highest score; in other models, less than 1% do."
     elif model.kind.scores_fall and (rising := _rising(model, found)):
         problem = "scores_in_no_order"
         what = "The scores are not those of the tokens, as if they had been shuffled."
@@ -152,8 +152,8 @@ def scores(model: Facts) -> Iterator[Finding]:
 def _tied(model: Facts, scores: Sequence[float]) -> float:
     """Return the share of normal tokens with the highest score, such as 0; 0.0 if that is usual.
 
-    In llama.cpp's vocabularies with scores, that is at most 0.6 %. Low scores may be common to many tokens. Tokens that
-    are added, as in Chinese-LLaMA, may all have 0; without a known family, they are the last ones with one score.
+    In llama.cpp's vocabularies with scores, that is at most 0.6 %. Many tokens may share a low score. Tokens that were
+    added, as in Chinese-LLaMA, may all have 0: they are those beyond the family's, or the last ones with one score.
     """
     own = _of_text(model, scores[: model.family.size] if model.family else scores)
     while not model.family and len(own) > 1 and own[-1] == own[-2]:

@@ -36,7 +36,7 @@ _CALLED = {
 
 
 def word_types(model: Facts) -> Iterator[Finding]:
-    """Words that are control or unused tokens; a note for some user-defined ones, which may be meant."""
+    """Words that are control, unused or unknown tokens; a note for some user-defined ones, which may be meant."""
     for kind in _WHY:
         found = _words_of_type(model, kind)
         if not found:

@@ -41,7 +41,7 @@ class BytePairModel(TokenizerModel):
     default_ids = MappingProxyType({"bos": 11, "eos": 11})
 
     def recognizes(self, looks: Looks) -> bool | None:
-        """Byte-level tokens, of the model that names its pre-tokenizer; other merges may belong to several models."""
+        """Byte-level tokens, unless the model has its own pre-tokenizer; None for merges that several models have."""
         if looks.is_byte_level and self.has_sequences == looks.has_dna_names:
             return not self.own_pre
         return None if looks.is_byte_level or looks.has_merges else False
