@@ -174,9 +174,11 @@ def _rising(model: Facts, scores: Sequence[float]) -> float:
 
 
 def _of_text(model: Facts, scores: Sequence[float]) -> list[float]:
-    """Return the scores of normal tokens."""
-    types = model.types or [TokenType.NORMAL] * len(scores)
-    return [score for score, kind in zip(scores, types) if kind == TokenType.NORMAL]
+    """Return the scores of normal tokens; without types, of all tokens but bytes."""
+    if model.types:
+        return [score for score, kind in zip(scores, model.types) if kind == TokenType.NORMAL]
+    of_bytes = {*model.byte_tokens.values()}
+    return [score for token, score in enumerate(scores) if token not in of_bytes]
 
 
 def unwritable_bytes(model: Facts) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from charsmaps import charsmap as make_charsmap
 from conftest import ROOT
-from small_models import NORMAL, FactsOf, K, Keys, facts_of, family_keys, found, small_keys
+from small_models import NORMAL, FactsOf, K, Keys, facts_of, family_keys, found, scored_keys, small_keys
 
 from ggufbpe.analysis.doctor.facts import Facts
 from ggufbpe.analysis.doctor.model_checks import (
@@ -148,6 +148,13 @@ def test_many_scores_of_zero_are_lost_ones(
     keys[K.TOKEN_TYPE] += [NORMAL] * more
     keys[K.SCORES] = [0.0 if index in lost else -float(index) for index in range(len(keys[K.LIST]))]
     assert found(scores(facts_of(keys))) == expected
+
+
+def test_scores_of_zero_are_usual_of_bytes_where_types_are_missing(facts_of: FactsOf) -> None:
+    keys = scored_keys([f"word{index}" for index in range(1500)])
+    del keys[K.TOKEN_TYPE]
+    keys[K.SCORES][:259] = [0.0] * 259  # as sentencepiece writes those of special tokens and bytes
+    assert not list(scores(facts_of(keys)))
 
 
 def test_models_with_merges_need_no_scores(facts_of: FactsOf) -> None:
