@@ -124,8 +124,9 @@ inline unsigned write_utf8(uint32_t code_point, unsigned char *to) {
     return 4;
 }
 
-constexpr size_t UTF8_GROUP = 32;  // code points; compilers use vectors for loops over so many
+constexpr size_t UTF8_GROUP = 32;  // code points; compilers vectorize loops of this length
 
+// Whether a group of code points is ASCII alone.
 template <typename CodePoint>
 bool is_ascii_group(const CodePoint *from) {
     CodePoint bits = 0;

@@ -69,22 +69,22 @@ public:
         Symbol no_symbol() const { return no_symbol_; }
         Query query_of_nothing() const { return {0, bucket_count_}; }
 
-        // A lookup in three steps, each of which fetches what the next one reads: begin(), go_on() and entry().
-        Query begin(Symbol left, Symbol right) const {
+        // A lookup has three steps, each of which fetches what the next one reads: fetch_filter(), fetch_bucket() and entry().
+        Query fetch_filter(Symbol left, Symbol right) const {
             const Query query = first_probe(left, right);
             prefetch(&filters_[query.bucket]);
             return query;
         }
 
-        Query go_on(Query query) const {
+        Query fetch_bucket(Query query) const {
             const uint64_t may_be_there = filters_[query.bucket] >> (query.tag >> (64 - FILTER_BITS)) & 1;
             query.bucket = bucket_count_ ^ ((query.bucket ^ bucket_count_) & (0 - may_be_there));  // chosen without a branch
             prefetch(&buckets_[query.bucket]);
             return query;
         }
 
-        // The first two at once.
-        Query query(Symbol left, Symbol right) const { return go_on(first_probe(left, right)); }
+        // The first two steps of a lookup at once.
+        Query query(Symbol left, Symbol right) const { return fetch_bucket(first_probe(left, right)); }
 
         Entry entry(Query query) const {
             for (int probe = 0;; move_to_probe(query, ++probe)) {

@@ -60,8 +60,8 @@ ALWAYS_INLINE void merge_pair(Lane &lane, size_t place, const PairTable::Reader 
     lane.alive &= ~(uint64_t(1) << right);
     lane.left_at = static_cast<uint32_t>(before);
     lane.right_at = static_cast<uint32_t>(place);
-    lane.left = pairs.begin(lane.symbols[before], lane.symbols[place]);
-    lane.right = pairs.begin(lane.symbols[place], lane.symbols[after]);
+    lane.left = pairs.fetch_filter(lane.symbols[before], lane.symbols[place]);
+    lane.right = pairs.fetch_filter(lane.symbols[place], lane.symbols[after]);
 }
 
 class Lanes {
@@ -89,7 +89,7 @@ public:
             set_merge(lane, lane.right_at, pairs.merge(lane.right));
         }
         for (size_t i = 0; i < running_;) i += merge_or_end(i, place_of_lowest(lanes_[i]->ranks, lanes_[i]->count), pairs);
-        fetch_merges(pairs);
+        fetch_buckets(pairs);
     }
 
 #if GGUFBPE_VECTORS
@@ -103,7 +103,7 @@ public:
             set_merge(lane, lane.right_at, pairs.merge(pairs.entry_wide(lane.right)));
         }
         for (size_t i = 0; i < running_;) i += merge_or_end(i, place_of_lowest_wide(lanes_[i]->ranks, lanes_[i]->count), pairs);
-        fetch_merges(pairs);
+        fetch_buckets(pairs);
     }
 #endif
 
@@ -154,11 +154,11 @@ private:
         return 1;
     }
 
-    // Of the pairs that the last merges made.
-    ALWAYS_INLINE void fetch_merges(const PairTable::Reader &pairs) {
+    // Fetches the buckets of the pairs that the last merges made.
+    ALWAYS_INLINE void fetch_buckets(const PairTable::Reader &pairs) {
         for (size_t i = 0; i < running_; ++i) {
-            lanes_[i]->left = pairs.go_on(lanes_[i]->left);
-            lanes_[i]->right = pairs.go_on(lanes_[i]->right);
+            lanes_[i]->left = pairs.fetch_bucket(lanes_[i]->left);
+            lanes_[i]->right = pairs.fetch_bucket(lanes_[i]->right);
         }
     }
 
