@@ -1,7 +1,6 @@
 #include "bpe/short_words.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "simd.h"
 
@@ -124,8 +123,8 @@ private:
         lane.left_at = lane.right_at = Lane::SPARE;  // nothing was merged yet
         lane.left = lane.right = pairs.query_of_nothing();
         lane.has_fetched_pairs = !is_byte_level;
-        std::memset(lane.ranks, 0xFF, TWO_VECTORS * sizeof(uint32_t));  // a constant size takes no call
-        if (word.size > TWO_VECTORS) std::memset(lane.ranks + TWO_VECTORS, 0xFF, sizeof lane.ranks - TWO_VECTORS * sizeof(uint32_t));
+        std::fill_n(lane.ranks, TWO_VECTORS, NO_RANK);  // so many take no call
+        if (word.size > TWO_VECTORS) std::fill(lane.ranks + TWO_VECTORS, lane.ranks + Lane::PLACES, NO_RANK);
         if (is_byte_level) {
             lane.count = word.size;
             lane.symbols[1] = table_.symbol_of_byte(word.data[0]);
